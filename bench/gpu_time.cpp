@@ -154,7 +154,7 @@ void measure_sparse(const measure::task& with, const cleave::grid& grid, std::in
     if (row + 1 < side) all.push_back({i, i + side, -1.0});
   }
   const auto a = cleave::sparse::assemble<Matrix>(grid, n, n, all);
-  const auto bytes = static_cast<std::int64_t>(all.size()) * 12 + x.local_size() * (4 + 16);
+  const auto bytes = static_cast<std::int64_t>(all.size()) * 12 + x.local_size() * (8 + 16);
   beside_copy(with, "sparse product, 5 points of " + std::to_string(side) + "^2", bytes, 1.5, [&] { y = a(x); });
 }
 

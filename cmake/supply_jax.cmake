@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# JAX for tests/oracle/against_jax.py, of the version with which programs were recorded: a wheel through pip, kept in the cache. Sets
-# CLEAVE_JAX_PREFIX to a folder for PYTHONPATH, or leaves the test out with a word.
+# JAX for tests/oracle/against_jax.py and bench/jax_time.py, of the version with which programs were recorded: a wheel through pip, kept in
+# the cache. Sets CLEAVE_JAX_PREFIX to a folder for PYTHONPATH, or to nothing where pip does not install it.
 
 set(CLEAVE_JAX_VERSION 0.10.2)
 cleave_cache_dir(cache)
@@ -22,5 +22,5 @@ set(CLEAVE_JAX_PREFIX "")
 if(have)
   set(CLEAVE_JAX_PREFIX "${prefix}")
 else()
-  cleave_left_out(against_jax "the comparison of random programs with JAX" "pip did not install jax ${CLEAVE_JAX_VERSION}")
+  message(STATUS "Cleave: pip did not install jax ${CLEAVE_JAX_VERSION}")
 endif()

@@ -57,6 +57,7 @@ macro(cleave_kokkos_source name title tag commit work)
   endif()
   if(source AND CLEAVE_CUDA AND "${name}" STREQUAL "kokkos")
     cleave_patch_kokkos_views("${source}")
+    string(APPEND label ", Views patched")
   endif()
   if(NOT source)
     message(FATAL_ERROR "Cleave: no ${title} was found and none could be fetched: install ${title} ${CLEAVE_KOKKOS_MINIMUM} or "
@@ -89,7 +90,9 @@ else()
   # A Kokkos_DIR that the cache was emptied of, or that an older build left, is searched for again; so is one without CUDA for a build with.
   if(CLEAVE_CUDA AND EXISTS "${Kokkos_DIR}/KokkosConfigCommon.cmake")
     file(STRINGS "${Kokkos_DIR}/KokkosConfigCommon.cmake" have REGEX "^set\\(Kokkos_DEVICES.*CUDA")
-    if(NOT have)
+    # One of this cache that was built with other patches is left, too.
+    cleave_cache_prefix(prefix kokkos "${kokkos_options};${CLEAVE_KOKKOS_TAG};${CLEAVE_BUNDLE}" ${cleave_nvcc_version} ${cleave_cuda_patches})
+    if(NOT have OR (EXISTS "${Kokkos_DIR}/../../../cleave-origin.txt" AND NOT Kokkos_DIR STREQUAL "${prefix}/lib/cmake/Kokkos"))
       unset(Kokkos_DIR CACHE)
       unset(KokkosKernels_DIR CACHE)
     endif()

@@ -169,7 +169,9 @@ class row_scatter final : public data_routed, row_transport<T, I> {
  public:
   row_scatter(grid_state& grid, const row_tensors& t, axis_set over)
       : row_transport<T, I>(grid, t, over, true), shared_(grid, t, over, this->group_),
-        elements_(t.table_shard(grid.here()).elements()) {}
+        elements_(t.table_shard(grid.here()).elements()) {
+    if constexpr (!on_host) keys_.at_least(this->here_.count);
+  }
   void run(const void* const* in, void* out) override {
     computed<T>* const sums = sums_for(as<T>(out));
     fill_elements(sums, elements_, computed<T>{});
@@ -186,8 +188,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   }
   /// Adds the rows of all devices, in the order of the devices.
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
-    std::uint64_t* const keys = on_host ? nullptr : keys_.at_least(this->here_.count);
-    if (this->alone()) return scatter_rows(this->here_, rows, indices, sums, keys);
+    if (this->alone()) return scatter_rows(this->here_, rows, indices, sums, keys_.get());
     if (shared_.open(rows, indices)) {
       shared_.add(sums);
       return shared_.close();
@@ -198,7 +199,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
     const auto middle = named.count.begin() + this->group_.rank;
     const std::int64_t before = std::accumulate(named.count.begin(), middle, std::int64_t{0});
     add(received, named.offsets(), before, sums);
-    scatter_rows(this->here_, rows, indices, sums, keys);
+    scatter_rows(this->here_, rows, indices, sums, keys_.get());
     // No row travels from this device to itself.
     add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);
   }
@@ -209,6 +210,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   shared_rows<T, I> shared_;
   std::int64_t elements_;
   kept_memory<computed<T>> sums_{};
+  /// On a device.
   kept_memory<std::uint64_t> keys_{};
 };
 

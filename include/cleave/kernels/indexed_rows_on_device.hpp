@@ -9,6 +9,7 @@
 #include <Kokkos_Sort.hpp>
 
 #include <cstdint>
+#include <new>
 
 // Look-ups and sums by index on devices, where threads that follow each other have elements that do.
 
@@ -85,8 +86,9 @@ void gather_on_device(const indexed_rows& at, const Block& block, const T* table
   launch("cleave gather", tiles.units(), functor{table, indices, rows, block, tiles});
 }
 
-/// Of a row that is added: where it goes in the table above, and its number below. Sorted keys have the rows of one
-/// place together, in the order of their numbers.
+/// Of a row that is added: its place in the table above, and its number below. Sorted keys have the rows of one place
+/// together, in the order of their numbers. A place is so many elements: a row of the block, or one element where the
+/// table has dims of the indices too.
 inline constexpr int row_number_bits = 32;
 inline constexpr std::uint64_t no_row = ~std::uint64_t{0};
 
@@ -96,12 +98,13 @@ struct row_key_functor {
   std::uint64_t* keys;
   strided_dims over;
   index_block block;
+  flat_divisor place_size;
 
   KOKKOS_FUNCTION void operator()(std::int64_t n) const {
     const std::uint64_t row = block.row_of(indices[n]);
     keys[n] = no_row;
     if (!block.has(row)) return;
-    const auto place = static_cast<std::uint64_t>(over.at(2, n) + block.offset(row));
+    const auto place = static_cast<std::uint64_t>(place_size.quotient(over.at(2, n) + block.offset(row)));
     keys[n] = place << row_number_bits | static_cast<std::uint64_t>(n);
   }
 };
@@ -114,13 +117,13 @@ struct add_sorted_functor {
   To* table;
   strided_dims over, row;
   flat_divisor length;
-  std::int64_t count;
+  std::int64_t count, place_size;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
     const std::int64_t first = length.quotient(unit), k = unit - first * length.divisor();
     const std::uint64_t key = keys[first], place = key >> row_number_bits;
     if (key == no_row || (first > 0 && keys[first - 1] >> row_number_bits == place)) return;
-    To* const to = table + static_cast<std::int64_t>(place) + row.at(1, k);
+    To* const to = table + static_cast<std::int64_t>(place) * place_size + row.at(1, k);
     const From* const from = rows + row.at(0, k);
     To sum = *to;
     for (std::int64_t i = first; i < count && keys[i] >> row_number_bits == place; ++i) {
@@ -135,15 +138,21 @@ struct add_sorted_functor {
 template <class From, class To, class I>
 bool scatter_on_device(const indexed_rows& at, const From* rows, const I* indices, To* table, std::uint64_t* keys) {
   constexpr std::int64_t most = std::int64_t{1} << 31;
-  std::int64_t last = (at.block.extent - 1) * at.block.stride;
-  for (int d = 0; d < at.over.rank; ++d) last += (at.over.extent[d] - 1) * at.over.stride[2][d];
-  if (last >= most || at.count >= most) return false;
-  launch("cleave row keys", at.count, row_key_functor<I>{indices, keys, at.over, at.block});
-  Kokkos::sort(execution_instance(),
-               Kokkos::View<std::uint64_t*, memory_space, Kokkos::MemoryUnmanaged>(keys,
-                                                                                   static_cast<std::size_t>(at.count)));
+  std::int64_t beside = 0;
+  for (int d = 0; d < at.over.rank; ++d) beside += (at.over.extent[d] - 1) * at.over.stride[2][d];
+  const std::int64_t place_size = beside == 0 && at.block.stride > 0 ? at.block.stride : 1;
+  if (((at.block.extent - 1) * at.block.stride + beside) / place_size >= most || at.count >= most) return false;
+  launch("cleave row keys", at.count, row_key_functor<I>{indices, keys, at.over, at.block, flat_divisor(place_size)});
+  using view = Kokkos::View<std::uint64_t*, memory_space, Kokkos::MemoryUnmanaged>;
+  try {
+    Kokkos::sort(execution_instance(), view(keys, as_size(at.count)));
+  } catch (const std::bad_alloc&) {
+    // Sorting takes memory of its own.
+    raise<memory_error>(wording::out_of_memory(bytes_of<std::uint64_t>(at.count)));
+  }
   launch("cleave add rows", at.count * at.length,
-         add_sorted_functor<From, To>{keys, rows, table, at.over, at.row, flat_divisor(at.length), at.count});
+         add_sorted_functor<From, To>{keys, rows, table, at.over, at.row, flat_divisor(at.length), at.count,
+                                      place_size});
   return true;
 }
 

@@ -9,9 +9,10 @@
 
 namespace cleave::inline v0 {
 
-/// out[i...] = expression(i...), for devices. A thread computes several elements, unless the expression is long, so that
-/// their loads are on their way together. All are loaded before one is stored, because an operand may be stored there.
-/// Where there are several loads, some may be neighbours of others, as in stencils: more elements at a time read less.
+/// out[i...] = expression(i...), for devices. A thread computes several elements, unless the expression is long, so
+/// that their loads are on their way together: all are loaded before one is stored, since the compiler may not move a
+/// load past a store that may overlap with it. Where there are several loads, some may be neighbours of others, as in
+/// stencils: more elements at a time read less.
 template <class Expression>
 struct map_flat_functor {
   using result_type = typename Expression::type;

@@ -75,7 +75,8 @@ struct flat_loops {
 
 /// Nested loops cut in units of `Repeat` elements for each thread of a device. Threads that follow each other have
 /// elements that do, along the innermost loop. The elements of one thread are along the loop around it, so that what
-/// several of them read is read once; where there is none, they are far apart along the innermost one.
+/// several of them read is read once; where there is none, they are far apart along the innermost one. Where that is
+/// short, they are far apart along the loop around it, so that threads that follow each other go on there.
 template <int Walked, int Repeat>
 class flat_tiles {
  public:
@@ -116,10 +117,13 @@ class flat_tiles {
       limit_ = inner.extent;
       alone_ = true;
     }
+    spread_ = !blocked_ && rank > 1 && inner.extent < block_columns;
     for (int k = 0; k < Walked; ++k) {
+      const std::int64_t one = rank > 1 ? nest.dims[along].stride[k] : 0;
       column_step_[k] = inner.stride[k];
       row_step_[k] = blocked_ ? nest.dims[rank - 2].stride[k] : 0;
-      step_[k] = rank > 1 ? nest.dims[along].stride[k] : columns * inner.stride[k];
+      step_[k] = rank == 1 ? columns * inner.stride[k] : spread_ ? groups * one : one;
+      group_step_[k] = spread_ ? one : Repeat * one;
     }
     columns_ = flat_divisor(columns);
     blocks_of_rows_ = flat_divisor(blocks_of_rows);
@@ -145,11 +149,14 @@ class flat_tiles {
       around = columns_.quotient(unit);
       column = unit - around * columns_.divisor();
     }
-    const std::int64_t outer = groups_.quotient(around), first = (around - outer * groups_.divisor()) * Repeat;
-    for (int k = 0; k < Walked; ++k) p.offset[k] = column * column_step_[k] + row * row_step_[k] + first * step_[k];
+    const std::int64_t outer = groups_.quotient(around), group = around - outer * groups_.divisor();
+    for (int k = 0; k < Walked; ++k)
+      p.offset[k] = column * column_step_[k] + row * row_step_[k] + group * group_step_[k];
     outer_.move(outer, p.offset);
     if (!inside) return p;
-    const std::int64_t left = alone_ ? columns_.quotient(limit_ - column + columns_.divisor() - 1) : limit_ - first;
+    std::int64_t left = limit_ - group * Repeat;
+    if (alone_) left = columns_.quotient(limit_ - column + columns_.divisor() - 1);
+    if (spread_) left = groups_.quotient(limit_ - group + groups_.divisor() - 1);
     p.count = left < Repeat ? static_cast<int>(left) : Repeat;
     return p;
   }
@@ -162,10 +169,11 @@ class flat_tiles {
 
   flat_divisor columns_, blocks_of_rows_, groups_;
   std::int64_t units_ = 0, limit_ = 0, columns_extent_ = 0, rows_extent_ = 0;
-  bool blocked_ = false, alone_ = false;
+  bool blocked_ = false, alone_ = false, spread_ = false;
   std::int64_t column_step_[Walked];
   std::int64_t row_step_[Walked];
   std::int64_t step_[Walked];
+  std::int64_t group_step_[Walked];
   flat_loops<Walked> outer_;
 };
 

@@ -64,7 +64,7 @@ template <class Functor>
 void launch_groups(const char* label, std::int64_t n, const lanes_of_reduction& lanes, const Functor& f) {
   const execution_space& on = execution_instance();
   const int vector = lanes.is_team() ? lanes_of_reduction::vector : lanes.count;
-  // A space with one thread has teams of one.
+  // A space with few threads has teams of one.
   const int threads = on.concurrency() < lanes_of_reduction::team ? 1 : lanes_of_reduction::team / vector;
   const std::int64_t teams = lanes.is_team() ? n : (n + threads - 1) / threads;
   using policy = Kokkos::TeamPolicy<execution_space, detail::functor_travels>;

@@ -23,8 +23,9 @@
 #include <sys/mman.h>
 #endif
 
-#if defined(KOKKOS_ENABLE_CUDA) && defined(__CUDACC_VER_MAJOR__) && !defined(KOKKOS_ENABLE_IMPL_VIEW_LEGACY) && \
-    defined(MDSPAN_IMPL_USE_ATTRIBUTE_NO_UNIQUE_ADDRESS) && !defined(MDSPAN_IMPL_USE_FAKE_ATTRIBUTE_NO_UNIQUE_ADDRESS)
+#if defined(KOKKOS_ENABLE_CUDA) && defined(__NVCC__) && defined(__CUDACC_VER_MAJOR__) &&                \
+    !defined(KOKKOS_ENABLE_IMPL_VIEW_LEGACY) && defined(MDSPAN_IMPL_USE_ATTRIBUTE_NO_UNIQUE_ADDRESS) && \
+    !defined(MDSPAN_IMPL_USE_FAKE_ATTRIBUTE_NO_UNIQUE_ADDRESS)
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1209
 #error \
     "cleave: kernels would read the Views of this Kokkos where they are not, because nvcc of CUDA 12.9 and newer lays \
@@ -153,8 +154,8 @@ inline void launch_units(const char* label, std::int64_t units, unit_range run, 
   else if constexpr (on_host) launch_shares(execution_instance(), label, all);
 }
 
-/// Functors travel with their launch: else, of those of more than 512 bytes, each would wait until the one before it is
-/// on the device.
+/// Functors of less than 4096 bytes travel with their launch: else, of those of more than 512 bytes, each would wait
+/// until the one before it is on the device.
 using functor_travels = Kokkos::Experimental::WorkItemProperty::HintLightWeight_t;
 
 template <class Functor>
