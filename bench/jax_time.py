@@ -102,7 +102,7 @@ class Workloads:
     def small(self) -> list[Beside]:
         x = self.array((64, 64), self.line, "x", None)
         return [Beside("64^2 sum", 0.04, [self.call(self.jax.jit(lambda a, b: a + b), x, x)], 500),
-                *self.products(64, (0.04, 0.04, 0.04), 100), self.reshard(64, 0.04, 100)]
+                *self.products(64, (0.15, 0.04, 0.04), 100), self.reshard(64, 0.04, 100)]
 
     def chain(self) -> list[Beside]:
         jnp, n = self.jnp, 1 << 24
@@ -144,8 +144,9 @@ class Workloads:
         for data, model in ((2, 1), (1, 2)):
             m = self.mesh(data, model)
             x, wanted = (self.array((batch, embed), m, "x", None, scale=s) for s in (1.0, 0.5))
-            up = self.array((embed, hidden), m, None, "y", scale=0.03)
-            down = self.array((hidden, embed), m, "y", None, scale=0.02)
+            # Training takes the memory of its weights.
+            (up, down), trainable = ((self.array((embed, hidden), m, None, "y", scale=0.03), self.array((hidden, embed), m, "y", None, scale=0.02))
+                                     for _ in range(2))
             forward = lambda up, down, x: jnp.maximum(x @ up, 0) @ down
 
             def step(up, down, x, wanted, forward=forward):
@@ -157,7 +158,7 @@ class Workloads:
                               out_shardings=(self.sharding(m, None, "y"), self.sharding(m, "y", None), self.sharding(m)))
             place = f"{data}x{model}"
             found += [Beside("mlp forward", 1.0, [self.call(jax.jit(forward, out_shardings=rows), up, down, x)], place=place),
-                      Beside("mlp training step", 0.8, [self.carried(lambda u, d, f=trained, x=x, w=wanted: f(u, d, x, w), up, down)],
+                      Beside("mlp training step", 0.8, [self.carried(lambda u, d, f=trained, x=x, w=wanted: f(u, d, x, w), *trainable)],
                              place=place)]
         return found
 

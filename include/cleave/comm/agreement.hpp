@@ -70,8 +70,8 @@ class agreement {
   ~agreement() {
     if (handle_ == MPI_COMM_NULL) return;
     // A message that was never received is that of a device that gave up waiting for this one, and keeps its
-    // communicators: freeing is collective, and MPICH aborts where a communicator has messages. One that is still on its
-    // way is not seen.
+    // communicators: freeing is collective, and MPICH aborts where a communicator has messages. A message that is still
+    // on its way is not seen.
     int left = 0;
     if (MPI_Iprobe(MPI_ANY_SOURCE, tag, handle_, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left == 0)
       MPI_Comm_free(&handle_);
