@@ -15,34 +15,25 @@
 
 namespace cleave::inline v0::detail {
 
-/// The loops over all elements of all rows, as flat_tiles takes them. Arrays: the rows, the table, the indices.
-struct row_nest {
-  struct dim {
-    std::int64_t extent = 1;
-    std::int64_t stride[3]{};
+/// The loops over all elements of all rows. Arrays: the rows, the table, the indices.
+inline flat_nest<3> nest_of(const indexed_rows& at) {
+  flat_nest<3> nest;
+  const auto append = [&](const flat_nest<3>::dim& d) {
+    if (d.extent != 1) nest.append(d);
   };
-  int rank = 0;
-  dim dims[max_rank + 1]{};
-
-  explicit row_nest(const indexed_rows& at) {
-    if (at.by_element) append_elements(at);
-    std::int64_t index_step = at.count;
-    for (int d = 0; d < at.over.rank; ++d) {
-      index_step /= at.over.extent[d];
-      append({at.over.extent[d], {at.over.stride[1][d], at.over.stride[2][d], index_step}});
-    }
-    if (!at.by_element) append_elements(at);
-    if (rank == 0) rank = 1;
-  }
-
- private:
-  void append_elements(const indexed_rows& at) {
+  const auto append_elements = [&] {
     for (int d = 0; d < at.row.rank; ++d) append({at.row.extent[d], {at.row.stride[0][d], at.row.stride[1][d], 0}});
+  };
+  if (at.by_element) append_elements();
+  std::int64_t index_step = at.count;
+  for (int d = 0; d < at.over.rank; ++d) {
+    index_step /= at.over.extent[d];
+    append({at.over.extent[d], {at.over.stride[1][d], at.over.stride[2][d], index_step}});
   }
-  void append(const dim& d) {
-    if (d.extent != 1) dims[rank++] = d;
-  }
-};
+  if (!at.by_element) append_elements();
+  if (nest.rank == 0) nest.append({});
+  return nest;
+}
 
 /// Several elements of the rows for each unit.
 template <class T, class I, class Block>
@@ -82,7 +73,7 @@ struct gather_on_device_functor {
 template <class T, class I, class Block>
 void gather_on_device(const indexed_rows& at, const Block& block, const T* table, const I* indices, T* rows) {
   using functor = gather_on_device_functor<T, I, Block>;
-  const typename functor::tiles_type tiles{row_nest(at)};
+  const typename functor::tiles_type tiles(nest_of(at));
   launch("cleave gather", tiles.units(), functor{table, indices, rows, block, tiles});
 }
 

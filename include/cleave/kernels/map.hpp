@@ -52,7 +52,7 @@ struct map_flat_functor {
 template <class Expression>
 void map_flat(const bound_loops& l, const void* const* from, void* to) {
   using functor = map_flat_functor<Expression>;
-  const typename functor::tiles_type tiles(l.outer, functor::reads_around);
+  const typename functor::tiles_type tiles(l.outer);
   launch("cleave map", tiles.units(),
          functor{functor::rows::start(l, from, l.inner.stride), tiles, as<typename Expression::type>(to)});
 }

@@ -45,18 +45,6 @@ struct box_functor {
 
 namespace detail {
 
-/// The loops of a box, the innermost last, as flat_tiles takes them.
-struct box_nest {
-  struct dim {
-    std::int64_t extent = 1;
-    std::int64_t stride[2]{};
-  };
-  int rank = 0;
-  dim dims[max_rank + 1]{};
-
-  void append(const box_copy& c, int i) { dims[rank++] = {c.extent[i], {c.from[i], c.to[i]}}; }
-};
-
 template <class T>
 void copy_box_flat(const box_copy& c, const void* from, void* to) {
   // Innermost is what is contiguous where it is written, around it what is contiguous where it is read: threads that
@@ -66,12 +54,13 @@ void copy_box_flat(const box_copy& c, const void* from, void* to) {
     if (c.to[i] == 1) inner = i;
   for (int i = 0; i < c.rank; ++i)
     if (i != inner && (second < 0 || c.from[second] != 1)) second = i;
-  box_nest nest;
+  flat_nest<2> nest;
+  const auto append = [&](int i) { nest.append({c.extent[i], {c.from[i], c.to[i]}}); };
   for (int i = 0; i < c.rank; ++i)
-    if (i != inner && i != second) nest.append(c, i);
-  if (second >= 0) nest.append(c, second);
-  if (inner >= 0) nest.append(c, inner);
-  else nest.rank = 1;
+    if (i != inner && i != second) append(i);
+  if (second >= 0) append(second);
+  if (inner >= 0) append(inner);
+  else nest.append({});
   const typename box_functor<T>::tiles_type tiles(nest);
   launch("cleave copy", tiles.units(), box_functor<T>{as<T>(from) + c.from_offset, as<T>(to) + c.to_offset, tiles});
 }

@@ -46,6 +46,19 @@ class flat_divisor {
 
 /// Loops, the innermost last, and how far each of `Walked` arrays moves with them.
 template <int Walked>
+struct flat_nest {
+  struct dim {
+    std::int64_t extent = 1;
+    std::int64_t stride[Walked]{};
+  };
+  int rank = 0;
+  dim dims[max_rank + 1]{};
+
+  void append(const dim& d) { dims[rank++] = d; }
+};
+
+/// The same as a kernel takes them.
+template <int Walked>
 struct flat_loops {
   int rank = 0;
   flat_divisor extent[max_rank + 1];
@@ -80,80 +93,49 @@ struct flat_loops {
 template <int Walked, int Repeat>
 class flat_tiles {
  public:
-  /// Where a unit begins: how far each array is along, and how many elements it has, which may be none. The first may
-  /// be read all the same.
+  /// Where a unit begins: how far each array is along, and how many elements it has.
   struct position {
     std::int64_t offset[Walked]{};
     int count = 0;
   };
 
-  /// A nest has a rank above 0, and `extent` and `stride` for each of its `dims`. `neighbours`: elements read what
-  /// others around them read too, in all dims. Of three dims, threads that share a cache then have a block of two, and
-  /// each goes along the third.
+  /// A nest has a rank above 0, and `extent` and `stride` for each of its `dims`.
   template <class Nest>
-  explicit flat_tiles(const Nest& nest, bool neighbours = false) {
-    const int rank = nest.rank;
-    const auto& inner = nest.dims[rank - 1];
-    columns_extent_ = inner.extent;
-    std::int64_t columns = inner.extent, blocks_of_rows = 1, groups = 1;
-    blocked_ = neighbours && rank > 2 && inner.extent >= block_columns && nest.dims[rank - 2].extent >= block_rows;
-    const int along = rank - (blocked_ ? 3 : 2);
-    if (blocked_) {
-      const auto& rows = nest.dims[rank - 2];
-      rows_extent_ = rows.extent;
-      columns = (columns + block_columns - 1) / block_columns;
-      blocks_of_rows = (rows.extent + block_rows - 1) / block_rows;
-    }
-    if (rank > 1) {
-      const auto& dim = nest.dims[along];
-      groups = (dim.extent + Repeat - 1) / Repeat;
-      limit_ = dim.extent;
-      outer_.append_all(nest, along);
-    } else {
-      // Whole lines of the cache.
-      constexpr std::int64_t line = 32;
+  explicit flat_tiles(const Nest& nest) {
+    // Threads that run in step, and elements of a line of the cache.
+    constexpr std::int64_t line = 32;
+    const auto& inner = nest.dims[nest.rank - 1];
+    std::int64_t columns = inner.extent, groups = 1;
+    alone_ = nest.rank == 1;
+    spread_ = !alone_ && inner.extent < line;
+    if (alone_) {
       const std::int64_t share = ((columns + Repeat - 1) / Repeat + line - 1) / line * line;
       if (share < columns) columns = share;
       limit_ = inner.extent;
-      alone_ = true;
+    } else {
+      limit_ = nest.dims[nest.rank - 2].extent;
+      groups = (limit_ + Repeat - 1) / Repeat;
+      outer_.append_all(nest, nest.rank - 2);
     }
-    spread_ = !blocked_ && rank > 1 && inner.extent < block_columns;
     for (int k = 0; k < Walked; ++k) {
-      const std::int64_t one = rank > 1 ? nest.dims[along].stride[k] : 0;
+      const std::int64_t one = alone_ ? 0 : nest.dims[nest.rank - 2].stride[k];
       column_step_[k] = inner.stride[k];
-      row_step_[k] = blocked_ ? nest.dims[rank - 2].stride[k] : 0;
-      step_[k] = rank == 1 ? columns * inner.stride[k] : spread_ ? groups * one : one;
+      step_[k] = alone_ ? columns * inner.stride[k] : spread_ ? groups * one : one;
       group_step_[k] = spread_ ? one : Repeat * one;
     }
     columns_ = flat_divisor(columns);
-    blocks_of_rows_ = flat_divisor(blocks_of_rows);
     groups_ = flat_divisor(groups);
-    units_ = columns * blocks_of_rows * groups * (blocked_ ? block_columns * block_rows : 1);
-    for (int i = 0; i < along; ++i) units_ *= nest.dims[i].extent;
+    units_ = columns * groups;
+    for (int i = 0; i < nest.rank - 2; ++i) units_ *= nest.dims[i].extent;
   }
 
   std::int64_t units() const { return units_; }
   CLEAVE_FUNCTION position at(std::int64_t unit) const {
     position p;
-    std::int64_t column = 0, row = 0, around = 0;
-    bool inside = true;
-    if (blocked_) {
-      const std::int64_t block = unit / (block_columns * block_rows), thread = unit % (block_columns * block_rows);
-      const std::int64_t line = columns_.quotient(block);
-      around = blocks_of_rows_.quotient(line);
-      column = (block - line * columns_.divisor()) * block_columns + thread % block_columns;
-      row = (line - around * blocks_of_rows_.divisor()) * block_rows + thread / block_columns;
-      inside = column < columns_extent_ && row < rows_extent_;
-      if (!inside) column = row = 0;
-    } else {
-      around = columns_.quotient(unit);
-      column = unit - around * columns_.divisor();
-    }
+    const std::int64_t around = columns_.quotient(unit), column = unit - around * columns_.divisor();
     const std::int64_t outer = groups_.quotient(around), group = around - outer * groups_.divisor();
-    for (int k = 0; k < Walked; ++k)
-      p.offset[k] = column * column_step_[k] + row * row_step_[k] + group * group_step_[k];
+    for (int k = 0; k < Walked; ++k) p.offset[k] = column * column_step_[k] + group * group_step_[k];
     outer_.move(outer, p.offset);
-    if (!inside) return p;
     std::int64_t left = limit_ - group * Repeat;
     if (alone_) left = columns_.quotient(limit_ - column + columns_.divisor() - 1);
     if (spread_) left = groups_.quotient(limit_ - group + groups_.divisor() - 1);
@@ -165,13 +147,10 @@ class flat_tiles {
   CLEAVE_FUNCTION const std::int64_t* steps() const { return step_; }
 
  private:
-  static constexpr std::int64_t block_columns = 32, block_rows = 8;
-
-  flat_divisor columns_, blocks_of_rows_, groups_;
-  std::int64_t units_ = 0, limit_ = 0, columns_extent_ = 0, rows_extent_ = 0;
-  bool blocked_ = false, alone_ = false, spread_ = false;
+  flat_divisor columns_, groups_;
+  std::int64_t units_ = 0, limit_ = 0;
+  bool alone_ = false, spread_ = false;
   std::int64_t column_step_[Walked];
-  std::int64_t row_step_[Walked];
   std::int64_t step_[Walked];
   std::int64_t group_step_[Walked];
   flat_loops<Walked> outer_;
