@@ -179,6 +179,31 @@ TEST(bands, stencil_and_its_residual) {
   EXPECT_EQ(largest.item(), squares.item());
 }
 
+// A number that all rows are reduced to, and a step after it that writes what it reads: in the memory of the argument,
+// and where a value takes the memory of another.
+constexpr cleave::function cubes([](auto x) { return std::tuple(sum(x * x * x), 3 * x * x); });
+constexpr cleave::function cubes_of_totals([](auto x) {
+  const auto total = cleave::cumulative_sum(x, col);
+  return std::tuple(sum(total * total * total), cleave::cumulative_sum(3 * total * total, col));
+});
+TEST(bands, what_is_reduced_is_written_afterwards) {
+  const cleave::grid g = grid_of_all();
+  for (const std::int64_t rows : {rows_of_a_rank * support::ranks(), std::int64_t{2} * support::ranks() + 1})
+    for (const std::int64_t columns : {cols, std::int64_t{300001}}) {
+      if (rows > 100 && columns > cols) continue;
+      matrix x(g, {rows, columns}), y(g, {rows, columns});
+      number apart(g, {}), in_place(g, {});
+      // Small integers, of which all sums are exact.
+      x.fill_by([](const auto& at) { return static_cast<float>((at[0] * 7 + at[1] * 3) % 5 - 2); });
+      cubes(x).into(apart, y);
+      expect_same_bits(g, [&] { cubes_of_totals(x).into(in_place, y); }, in_place, y);
+      cubes(x).into(apart, y);
+      cubes(x).into(in_place, x);
+      EXPECT_EQ(apart.item(), in_place.item());
+      EXPECT_EQ(support::elements(x), support::elements(y));
+    }
+}
+
 // Two stencils in one band. The first one waits for the halo that the second one reads farther, or for both halos,
 // which share messages.
 constexpr cleave::function near_and_far([](auto u) {

@@ -114,7 +114,7 @@ class banded_steps final : public step_group {
     return false;
   }
 
-  /// Two buffers of which one is written; the same rows if their memory begins at the same address.
+  /// Two buffers of which one is written; `same_rows`: they may have the same rows, at the same address.
   struct pair {
     std::uint16_t a, b;
     bool same_rows;
@@ -234,11 +234,14 @@ class band_finder {
   }
   /// A number that all rows are reduced to is written when the steps before have run.
   bool writes_last(const touched& t) const { return t.written && steps_[t.step]->folds_all_rows(); }
-  /// Whether step b touches what another row of an earlier step a touches.
+  /// A step that reduces all rows to one number reads some rows only when the steps after it have run (`finish_rows`).
+  bool reads_late(const touched& t) const { return !t.written && steps_[t.step]->folds_all_rows(); }
+  /// Whether a step b touches what another row of an earlier step a touches, or writes what a has yet to read.
   bool touches_other_rows(const touched& a, const touched& b, int dims) const {
     const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
     if (writes_last(b)) return false;
-    return (a.written || b.written) && same_memory(x, y) && (a.across || b.across || !same_rows(x, y, dims));
+    return (a.written || b.written) && same_memory(x, y) &&
+           (reads_late(a) || a.across || b.across || !same_rows(x, y, dims));
   }
   /// The memory that is touched row by row, each buffer once, and of that what several steps touch.
   struct amount {
@@ -282,7 +285,8 @@ class band_finder {
         const touched &a = touched_[j], &b = touched_[i];
         if (a.step == b.step || !(a.written || b.written) || writes_last(b)) continue;
         const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
-        g.pairs_.push_back({a.buffer, b.buffer, !a.across && !b.across && same_rows(x, y, dims_), a.bytes, b.bytes});
+        const bool same = !reads_late(a) && !a.across && !b.across && same_rows(x, y, dims_);
+        g.pairs_.push_back({a.buffer, b.buffer, same, a.bytes, b.bytes});
       }
     for (std::size_t i = first_; i < last_; ++i) g.shared_bytes += comm::aligned(steps_[i]->shared_bytes().memory);
     g.cuts_.reserve(as_size(execution_instance().concurrency()) + 4);
