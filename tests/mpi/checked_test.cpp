@@ -297,6 +297,9 @@ TEST(checked, results_in_one_memory) {
     EXPECT_TRUE(contains(what, "result 0 and result 1 of one call are in the same memory")) << what;
     two(x).into(v, w);
     EXPECT_EQ(v.to_global()[0], 1);
+    // Devices without rows have no memory there.
+    Whole row_of_one(g, {1, 4}), result(g, {1, 4});
+    EXPECT_THROW(two(row_of_one).into(result, result), cleave::overlap_error);
     // Views that overlap by an element, too; those that touch do not.
     Kokkos::View<double*, cleave::memory_space> all("all", 48);
     using Raw =

@@ -150,9 +150,18 @@ inline void run_program(const runnable& code, const call_site& site, const call_
   if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); });
   own->run(at.data(), at.data() + p.arguments);
 }
+/// Throws overlap_error where two results are one tensor. A rank whose shard is empty has no addresses that overlap, so
+/// they alone would not tell it.
+inline void refuse_same_results(const call_operand* results, std::size_t count) {
+  for (std::size_t r = 1; r < count; ++r)
+    for (std::size_t other = 0; other < r; ++other)
+      if (results[r].tensor != nullptr && results[r].tensor == results[other].tensor)
+        raise<overlap_error>(wording::results_overlap(other, r));
+}
 /// The same for any shards.
 inline void run_program(const runnable& code, const call_operand* operands) {
   const program_view& p = code.program;
+  refuse_same_results(operands + p.arguments, p.results);
   for (std::size_t i = 0; i < p.arguments + p.results; ++i)
     if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr)
       return t->strided->run(code, operands);
