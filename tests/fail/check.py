@@ -15,8 +15,8 @@ Lines of the program that this script reads:
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
 
-Most programs include names.hpp and nothing else of the library. `--precompile FOLDER` compiles it once for a compiler;
-the same option with a source makes use of that.
+Most programs include names.hpp first, and those that need Kokkos and MPI the whole library after it. `--precompile FOLDER`
+compiles either once for a compiler (the second with `--all`); the same option with a source makes use of that.
 """
 import argparse
 import os
@@ -48,17 +48,18 @@ def options_of(arguments: argparse.Namespace, clang: bool, runtime: bool) -> lis
     return ["-std=c++20", "-fdiagnostics-color=never", *limits, *openmp, *options]
 
 
-def precompiled_names(folder: pathlib.Path, clang: bool) -> list[str]:
-    """The options that make a compiler read names.hpp precompiled. g++ takes the text if the precompiled form is unfit."""
-    return ["-include-pch", str(folder / "names.pch")] if clang else ["-include", str(folder / "names.hpp")]
+def precompiled(folder: pathlib.Path, name: str, clang: bool) -> list[str]:
+    """The options that make a compiler read a header of `folder` precompiled. g++ takes the text if the precompiled form is unfit."""
+    return ["-include-pch", str(folder / f"{name}.pch")] if clang else ["-include", str(folder / f"{name}.hpp")]
 
 
-def precompile(folder: pathlib.Path, command: list[str], clang: bool) -> int:
-    """Writes names.hpp precompiled into a folder."""
+def precompile(folder: pathlib.Path, name: str, command: list[str], clang: bool) -> int:
+    """Writes names.hpp precompiled into `folder`, or, as `all`, names.hpp and the whole library."""
     folder.mkdir(parents=True, exist_ok=True)
-    header = folder / "names.hpp"
-    header.write_text(f'#include "{pathlib.Path(__file__).resolve().parent / "names.hpp"}"\n', encoding="utf-8")
-    out = folder / ("names.pch" if clang else "names.hpp.gch")
+    header = folder / f"{name}.hpp"
+    text = f'#include "{pathlib.Path(__file__).resolve().parent / "names.hpp"}"\n'
+    header.write_text(text + ("#include <cleave/cleave.hpp>\n" if name == "all" else ""), encoding="utf-8")
+    out = folder / (f"{name}.pch" if clang else f"{name}.hpp.gch")
     return subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(out)], check=False).returncode
 
 
@@ -69,13 +70,15 @@ def main() -> int:
     parser.add_argument("--core", required=True, help="file with the options of Cleave::core")
     parser.add_argument("--runtime", required=True, help="file with the options of Cleave::Cleave")
     parser.add_argument("--openmp", action="append", help="an option for OpenMP; may be repeated; default: -fopenmp")
-    parser.add_argument("--precompile", type=pathlib.Path, help="folder with names.hpp precompiled; without a source, compiles it")
+    parser.add_argument("--precompile", type=pathlib.Path, help="folder with precompiled headers; without a source, compiles one")
+    parser.add_argument("--all", action="store_true", help="compile the whole library, not names.hpp alone")
     parser.add_argument("source", nargs="?")
     arguments = parser.parse_args()
 
     if arguments.source is None:
         clang = "Clang" in arguments.id
-        return precompile(arguments.precompile, [arguments.compiler, *options_of(arguments, clang, False)], clang)
+        command = [arguments.compiler, *options_of(arguments, clang, arguments.all)]
+        return precompile(arguments.precompile, "all" if arguments.all else "names", command, clang)
     with open(arguments.source, encoding="utf-8") as file:
         lines = file.read().splitlines()
     clang = "Clang" in arguments.id
@@ -110,8 +113,8 @@ def main() -> int:
 
     command = [arguments.compiler, "-fsyntax-only", *options_of(arguments, clang, runtime), *flags]
     first = next((line for line in lines if line and not line.startswith("//")), "")
-    if arguments.precompile and not runtime and first == '#include "names.hpp"':
-        command += precompiled_names(arguments.precompile, clang)
+    if arguments.precompile and first == '#include "names.hpp"':
+        command += precompiled(arguments.precompile, "all" if runtime else "names", clang)
     command.append(arguments.source)
     environment = dict(os.environ, LC_ALL="C")
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

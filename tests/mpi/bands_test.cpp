@@ -146,6 +146,10 @@ constexpr cleave::function residuals([](auto u) {
   const auto off = next - u;
   return std::tuple(next, max(abs(off)), sum(off * off), sum(next * u), sum(off, col));
 });
+constexpr cleave::function swept_and_summed([](auto u) {
+  const auto next = swept(u);
+  return std::tuple(max(next), next);
+});
 constexpr cleave::function until_still([](auto u) {
   return cleave::repeat_until(
       std::tuple(u, max(abs(u))),
@@ -177,6 +181,12 @@ TEST(bands, stencil_and_its_residual) {
   residual(z).into(z, squares);
   EXPECT_EQ(support::elements(y), support::elements(z));
   EXPECT_EQ(largest.item(), squares.item());
+  // Only the stencil reads the argument, and its result takes that place.
+  swept_and_summed(x).into(squares, y);
+  z = x;
+  swept_and_summed(z).into(product, z);
+  EXPECT_EQ(support::elements(y), support::elements(z));
+  EXPECT_EQ(squares.item(), product.item());
 }
 
 // A number that all rows are reduced to, and a step after it that writes what it reads: in the memory of the argument,

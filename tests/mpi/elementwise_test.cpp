@@ -229,6 +229,37 @@ TEST(elementwise, functions_along_dims_and_stacks) {
   });
 }
 
+constexpr cleave::function found_along_rows([](auto a, auto b) {
+  const auto [middle, spread] = moments(a, col);
+  return std::tuple(cleave::cast<double>(argmin(b, col)), middle + 10 * spread,
+                    cleave::cast<double>(cleave::any(a > 1.5, col)) +
+                        2 * cleave::cast<double>(cleave::all(b < 1, col)));
+});
+TEST(elementwise, reductions_along_the_sharded_dim) {
+  using Row = f64<mesh(row / ax)>;
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B& b) {
+    Row lowest(g, {rows}), both(g, {rows}), truths(g, {rows});
+    found_along_rows(a, b).into(lowest, both, truths);
+    const auto at = lowest.to_global(), sums = both.to_global(), found = truths.to_global();
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::int64_t least = 0;
+      double mean = 0, squares = 0;
+      bool above = false, below = true;
+      for (std::int64_t j = 0; j < cols; ++j) {
+        if (b_at(i, j) < b_at(i, least)) least = j;
+        mean += a_at(i, j) / static_cast<double>(cols);
+        above = above || a_at(i, j) > 1.5;
+        below = below && b_at(i, j) < 1;
+      }
+      for (std::int64_t j = 0; j < cols; ++j) squares += (a_at(i, j) - mean) * (a_at(i, j) - mean);
+      const auto k = static_cast<std::size_t>(i);
+      EXPECT_EQ(at[k], static_cast<double>(least));
+      EXPECT_NEAR(sums[k], mean + 10 * squares / static_cast<double>(cols), 1e-12);
+      EXPECT_EQ(found[k], (above ? 1 : 0) + (below ? 2 : 0));
+    }
+  });
+}
+
 // What simplification takes out: the operand itself, twice, over itself, in another layout, and numbers.
 constexpr cleave::function twice_itself([](auto a) { return std::tuple(1.0 * a, a / 1.0, conj(a) - 0.0); });
 TEST(elementwise, operations_that_give_their_operand) {

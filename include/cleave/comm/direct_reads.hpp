@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/owned.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/comm/peer_arrays.hpp>
 
 namespace cleave::inline v0::comm {
@@ -19,10 +20,10 @@ class direct_reads {
   /// What computes with longer ones would wait for the tables of small pages: memory that others read has no huge ones.
   /// A pass in place over 32 MiB took 1.5 times as long on a Zen 4 core, and one over 8 MiB as long as before. Shorter
   /// ones are still in the caches of those who read them when they are written again, which takes longer than a copy.
-  static constexpr sizes copied{2 << 20, 8 << 20};
+  static constexpr sizes copied{tuned_size(2 << 20, 256), 8 << 20};
   /// Reductions gain nothing from longer ones: what they add up is more than they copy.
-  static constexpr sizes reduced_to_blocks{2 << 20, 4 << 20};
-  static constexpr sizes reduced_by_all{1 << 20, 4 << 20};
+  static constexpr sizes reduced_to_blocks{tuned_size(2 << 20, 256), 4 << 20};
+  static constexpr sizes reduced_by_all{tuned_size(1 << 20, 256), 4 << 20};
 
   direct_reads() = default;
   /// `bytes`: the longest operand of the group, the same on all ranks.

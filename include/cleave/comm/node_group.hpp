@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_number.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/transport.hpp>
@@ -25,7 +26,7 @@ class node_group {
  public:
   /// Bytes of a slot at first, and the most that `reserve` makes it: not so few that waiting for one another counts,
   /// not so many that they leave the caches.
-  static constexpr std::int64_t least_slot = 64 << 10, most_slot = 1 << 20;
+  static constexpr std::int64_t least_slot = tuned_size(64 << 10, 1 << 10), most_slot = tuned_size(1 << 20, 1 << 12);
   /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
   static constexpr std::int64_t reduced_by_all = 16 << 10;
 

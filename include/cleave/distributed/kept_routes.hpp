@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
 
@@ -187,7 +188,7 @@ class kept_routes {
   /// What a device says whose indices are those of the last run.
   static constexpr std::int64_t unchanged = -1;
   /// How many indices a thread takes at a time.
-  static constexpr std::int64_t part_of_indices = 1 << 13;
+  static constexpr std::int64_t part_of_indices = tuned_size(1 << 13, 8);
 
   std::int64_t parts() const { return (count_ + part_of_indices - 1) / part_of_indices; }
   /// The block whose indices have no routes; null: all indices may have some.

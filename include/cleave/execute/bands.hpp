@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/kernels/run_fold.hpp>
@@ -20,8 +21,8 @@
 namespace cleave::inline v0::detail {
 
 /// Memory that the steps of a group touch in one band, and the least memory of a group that is worth it.
-inline constexpr std::int64_t band_bytes = 1 << 18;
-inline constexpr std::int64_t banded_bytes = 1 << 20;
+inline constexpr std::int64_t band_bytes = tuned_size(1 << 18, 128);
+inline constexpr std::int64_t banded_bytes = tuned_size(1 << 20, 64);
 
 /// Steps `first` to `last` of a program, which run band by band.
 template <class = void>
@@ -114,7 +115,7 @@ class banded_steps final : public step_group {
     return false;
   }
 
-  /// Two buffers of which one is written; `same_rows`: they may have the same rows, at the same address.
+  /// Two buffers of which one is written; `same_rows`: they may be the same rows, at the same address.
   struct pair {
     std::uint16_t a, b;
     bool same_rows;
@@ -283,7 +284,8 @@ class band_finder {
     for (std::size_t i = 0; i < touched_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         const touched &a = touched_[j], &b = touched_[i];
-        if (a.step == b.step || !(a.written || b.written) || writes_last(b)) continue;
+        // Within one step, only what is read across rows conflicts with the result.
+        if ((a.step == b.step && !a.across) || !(a.written || b.written) || writes_last(b)) continue;
         const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
         const bool same = !reads_late(a) && !a.across && !b.across && same_rows(x, y, dims_);
         g.pairs_.push_back({a.buffer, b.buffer, same, a.bytes, b.bytes});

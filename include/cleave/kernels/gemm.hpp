@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/kernels/small_gemm.hpp>
 #include <cleave/kernels/vector_products.hpp>
@@ -159,7 +160,7 @@ struct plain_gemm_functor {
 namespace detail {
 
 /// Multiplications that are worth a thread of their own.
-inline constexpr std::int64_t least_of_thread = 1 << 13;
+inline constexpr std::int64_t least_of_thread = tuned_size(1 << 13, 16);
 
 /// A factor of a product as one of its elements; products of others than real floating-point numbers are not scaled.
 template <class T>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
 #include <cleave/kernels/small_gemm.hpp>
 
@@ -162,7 +163,7 @@ struct far_products_functor {
 template <class T, class I>
 void run_indexed_products(const indexed_products& g, const index_block& block, const T* values, const I* indices,
                           const T* table, T* result, const T* fetched, const indexed_vector<detail::far_row>& far) {
-  const std::int64_t grain = std::max<std::int64_t>((1 << 13) / (g.n * g.k), 1);
+  const std::int64_t grain = std::max<std::int64_t>(tuned_size(1 << 13, 16) / (g.n * g.k), 1);
   const detail::indexed_products_functor<T, I> near{values, indices, table, result, g, block, on_host ? grain : 1};
   launch("cleave products", (g.products + near.grain - 1) / near.grain, near);
   if constexpr (on_host) {

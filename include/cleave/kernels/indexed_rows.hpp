@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/kernels/index_block.hpp>
 #include <cleave/kernels/indexed_rows_on_device.hpp>
 #include <cleave/storage/memory.hpp>
@@ -19,7 +20,7 @@ namespace cleave::inline v0 {
 namespace detail {
 
 /// Elements that a unit of a look-up has on the host, and indices of a comparison.
-inline constexpr std::int64_t lookup_grain = on_host ? 1 << 13 : 1;
+inline constexpr std::int64_t lookup_grain = on_host ? tuned_size(1 << 13, 16) : 1;
 
 /// Indices whose bounds are checked at a time.
 inline constexpr int checked_indices = 64;

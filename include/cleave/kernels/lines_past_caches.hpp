@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/kernels/lines.hpp>
 #include <cleave/storage/wide.hpp>
 
@@ -46,13 +47,13 @@ struct stored_lines {
 
 /// Bytes from which lines are stored past the caches. With lines of 2 KiB, a stencil of seven points took 1.1 times as
 /// long.
-inline constexpr std::int64_t past_caches_line = 1 << 12;
+inline constexpr std::int64_t past_caches_line = tuned_size(1 << 12, 64);
 
 namespace detail {
 
-inline constexpr std::int64_t past_caches_block = 1 << 12;
+inline constexpr std::int64_t past_caches_block = tuned_size(1 << 12, 64);
 /// Loads are prefetched so many bytes before they are read: about when the block before is stored.
-inline constexpr std::int64_t prefetched_ahead = 1 << 12;
+inline constexpr std::int64_t prefetched_ahead = tuned_size(1 << 12, 64);
 
 /// Elements `begin` to `end` of the next line of a piece. `block`: where element `begin` goes.
 inline void compute_part(const line_piece& p, std::int64_t begin, std::int64_t end, char* block, std::int64_t bytes) {

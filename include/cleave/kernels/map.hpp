@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/kernels/lines_past_caches.hpp>
 #include <cleave/kernels/operands.hpp>
 #include <cleave/storage/flat_loops.hpp>
@@ -76,7 +77,7 @@ inline constexpr map_functions map_functions_of = [] {
 namespace detail {
 
 /// Elements that are worth a unit of parallel work.
-inline constexpr std::int64_t map_grain = 1 << 14;
+inline constexpr std::int64_t map_grain = tuned_size(1 << 14, 32);
 /// Rows and columns of a tile: rows of a cache line of the load that is read across, few enough lines to stay in the
 /// cache.
 inline constexpr std::int64_t map_tile_rows = 16;

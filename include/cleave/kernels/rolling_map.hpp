@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/storage/as.hpp>
 
@@ -67,7 +68,7 @@ class rolling_map {
 
  private:
   /// Rows that are computed beside the operand at a time.
-  static constexpr std::int64_t block_bytes = 1 << 15;
+  static constexpr std::int64_t block_bytes = tuned_size(1 << 15, 128);
   static constexpr std::uintptr_t page = 1 << 12;
   static constexpr std::int64_t rows_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

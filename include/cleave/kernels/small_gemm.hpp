@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/rows.hpp>
@@ -116,7 +117,7 @@ struct small_gemm_functor {
 template <class T>
 void run_small_gemm(const small_gemm& g, const void* left, const void* right, void* result) {
   const std::int64_t products = g.batch.size();
-  const std::int64_t grain = std::max<std::int64_t>((1 << 13) / (g.m * g.n * g.k), 1);
+  const std::int64_t grain = std::max<std::int64_t>(tuned_size(1 << 13, 16) / (g.m * g.n * g.k), 1);
   launch("cleave products", on_host ? (products + grain - 1) / grain : products * g.m * g.n,
          detail::small_gemm_functor<T>{as<T>(left), as<T>(right), as<T>(result), g, products, grain});
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
@@ -11,11 +12,11 @@
 namespace cleave::inline v0 {
 
 /// Elements that are worth a unit of parallel work, and the most pieces of one range.
-inline constexpr std::int64_t fold_grain = 1 << 13;
+inline constexpr std::int64_t fold_grain = tuned_size(1 << 13, 16);
 inline constexpr std::int64_t fold_chunks = 256;
 /// Results that share a unit where the inner dim is kept, and where a short inner dim is folded.
 inline constexpr std::int64_t fold_width = 512;
-inline constexpr std::int64_t fold_short_width = 128;
+inline constexpr std::int64_t fold_short_width = tuned_size(128, 8);
 /// A folded range in pieces of so many elements.
 struct fold_cut {
   std::int64_t chunks = 1, chunk = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/function.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
@@ -69,7 +70,7 @@ struct strided_dims {
 namespace detail {
 
 /// Elements that a unit of parallel work takes: on devices one, on the host as many as are worth it.
-inline constexpr std::int64_t rows_grain = on_host ? 1 << 14 : 1;
+inline constexpr std::int64_t rows_grain = on_host ? tuned_size(1 << 14, 32) : 1;
 /// Of sums, which run over all rows, what a thread has of a row.
 inline std::int64_t sums_grain(std::int64_t length) {
   if constexpr (!on_host) return 1;

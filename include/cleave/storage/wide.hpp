@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/tuned_size.hpp>
 #include <cleave/storage/as.hpp>
 #include <cstdint>
 #include <cstring>
@@ -116,9 +117,9 @@ inline void prefetch_line(const void*) {}
 #endif
 
 /// Results of so many bytes leave the caches before they are read, so they are stored past them.
-inline constexpr std::int64_t past_caches_bytes = 1 << 24;
+inline constexpr std::int64_t past_caches_bytes = tuned_size(1 << 24, 256);
 /// Of shorter runs, too much is in lines that are not whole.
-inline constexpr std::int64_t shortest_past_caches = 1 << 10;
+inline constexpr std::int64_t shortest_past_caches = tuned_size(1 << 10, 64);
 
 /// Where copies store: into the caches, or past them. The latter is for what nothing reads soon, and for what a core
 /// with other caches reads.
