@@ -67,6 +67,10 @@ namespace wording {
 /// (devices - 1).
 [[gnu::cold]] inline std::string mesh_part_outside(std::int64_t first, std::int64_t stride, std::int64_t last,
                                                    std::int64_t ranks) {
+  // A grid of one device, such as that of `gather_to`.
+  if (first == last)
+    return sentence(
+        {"rank ", number(first), " was named, but the communicator has the ranks 0 to ", number(ranks - 1)});
   return sentence({"the mesh uses the ranks from ", number(first), " to ", number(last), " with stride ",
                    number(stride), ", but the communicator has the ranks 0 to ", number(ranks - 1)});
 }

@@ -215,7 +215,7 @@ constexpr C called_for(const C& instead, const F& f, Args&... args) {
 template <class F>
 struct function {
   using body_type = F;
-  F body{};
+  [[no_unique_address]] F body{};
 
   constexpr function() = default;
   /// Wraps a captureless generic lambda, or another object without state whose call operator records the program.
