@@ -26,9 +26,9 @@ class node_group {
  public:
   /// Bytes of a slot at first, and the most that `reserve` makes it: not so few that waiting for one another counts,
   /// not so many that they leave the caches.
-  static constexpr std::int64_t least_slot = tuned_size(64 << 10, 1 << 10), most_slot = tuned_size(1 << 20, 1 << 12);
+  static constexpr std::int64_t least_slot = tuned_size(64 << 10, 2 << 10), most_slot = tuned_size(1 << 20, 8 << 10);
   /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
-  static constexpr std::int64_t reduced_by_all = 16 << 10;
+  static constexpr std::int64_t reduced_by_all = tuned_size(16 << 10, 512);
 
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
   /// `crowded`: see patience.

@@ -21,7 +21,7 @@
 namespace cleave::inline v0::detail {
 
 /// Memory that the steps of a group touch in one band, and the least memory of a group that is worth it.
-inline constexpr std::int64_t band_bytes = tuned_size(1 << 18, 128);
+inline constexpr std::int64_t band_bytes = tuned_size(1 << 18, 1 << 10);
 inline constexpr std::int64_t banded_bytes = tuned_size(1 << 20, 64);
 
 /// Steps `first` to `last` of a program, which run band by band.
