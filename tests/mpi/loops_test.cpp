@@ -297,6 +297,44 @@ TEST(loops, that_carry_what_stays) {
   }
 }
 
+// Numbers in a carry: counters, an integer and a double, also within each other, and a carry that is a number alone.
+constexpr cleave::function counted([](auto x) {
+  return std::tuple(repeat_times(5, std::tuple(x, std::pair(0, 1.5)),
+                                 [](auto state) {
+                                   const auto [v, numbers] = state;
+                                   return std::tuple(v * numbers.second, std::pair(numbers.first + 1, numbers.second));
+                                 }),
+                    repeat_until(
+                        std::tuple(x, std::int64_t{7}),
+                        [](auto s) { return std::tuple(0.5 * std::get<0>(s), std::get<1>(s) - 2); },
+                        [](auto s) { return std::get<1>(s) <= 2; }, 10),
+                    repeat_until_reported(
+                        std::tuple(0, x), [](auto s) { return std::tuple(std::get<0>(s) + 3, std::get<1>(s)); },
+                        [](auto s) { return std::get<0>(s) > 100; }, 4)
+                        .first,
+                    scan(batch, 0.0, x, [](auto total, auto row) { return 0.5 * total + sum(row); }));
+});
+TEST(loops, that_carry_numbers) {
+  using Whole = cleave::tensor<std::int32_t, mesh()>;
+  using Long = cleave::tensor<std::int64_t, mesh()>;
+  for (const cleave::grid& g : grids()) {
+    X x(g, {5, 3}), a(g, {5, 3}), b(g, {5, 3}), c(g, {5, 3});
+    Whole fives(g, {}), threes(g, {});
+    Long steps(g, {});
+    f64<mesh()> factor(g, {}), total(g, {});
+    x.fill(64);
+    counted(x).into(a, fives, factor, b, steps, threes, c, total);
+    EXPECT_EQ(a.to_global().front(), 64 * 1.5 * 1.5 * 1.5 * 1.5 * 1.5);
+    EXPECT_EQ(fives.item(), 5);
+    EXPECT_EQ(factor.item(), 1.5);
+    EXPECT_EQ(b.to_global().back(), 8);
+    EXPECT_EQ(steps.item(), 1);
+    EXPECT_EQ(threes.item(), 12);
+    EXPECT_EQ(c.to_global().back(), 64);
+    EXPECT_EQ(total.item(), 192 * (1 + 0.5 + 0.25 + 0.125 + 0.0625));
+  }
+}
+
 // A tensor that is updated in place by a loop that reads it.
 TEST(loops, into_their_own_argument) {
   for (const cleave::grid& g : grids()) {

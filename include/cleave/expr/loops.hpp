@@ -40,6 +40,53 @@ inline constexpr bool is_pair = false;
 template <class A, class B>
 inline constexpr bool is_pair<std::pair<A, B>> = true;
 
+// Numbers of C++ in a carry, in tuples and pairs: a counter that begins as 0 is a value inside of the loop.
+template <class A>
+inline constexpr bool has_numbers = std::is_arithmetic_v<A>;
+template <class... A>
+inline constexpr bool has_numbers<std::tuple<A...>> = (has_numbers<A> || ...);
+template <class A, class B>
+inline constexpr bool has_numbers<std::pair<A, B>> = has_numbers<A> || has_numbers<B>;
+template <class A>
+inline constexpr bool has_only_numbers = std::is_arithmetic_v<A>;
+template <class... A>
+inline constexpr bool has_only_numbers<std::tuple<A...>> = (has_only_numbers<A> && ...);
+template <class A, class B>
+inline constexpr bool has_only_numbers<std::pair<A, B>> = has_only_numbers<A> && has_only_numbers<B>;
+
+/// The recorder of the values beside the numbers, or null.
+template <class A>
+constexpr recorder* recorder_beside_numbers(const A& all) {
+  if constexpr (std::is_arithmetic_v<A>) {
+    return nullptr;
+  } else if constexpr (has_numbers<A>) {
+    return std::apply(
+        [](const auto&... part) {
+          recorder* in = nullptr;
+          ((in = in != nullptr ? in : recorder_beside_numbers(part)), ...);
+          return in;
+        },
+        all);
+  } else {
+    A copy = all;
+    return recorder_of(copy);
+  }
+}
+/// The same with values in place of the numbers.
+template <class A>
+constexpr auto with_values(recorder& in, const A& all, source where) {
+  if constexpr (std::is_arithmetic_v<A>) return in.constant(static_cast<double>(all), element_of<A>, where);
+  else if constexpr (!has_numbers<A>) return all;
+  else if constexpr (is_pair<A>)
+    return std::pair(with_values(in, all.first, where), with_values(in, all.second, where));
+  else return std::apply([&](const auto&... part) { return std::tuple(with_values(in, part, where)...); }, all);
+}
+/// A carry with numbers: a loop over it is one over the same with values alone.
+template <class C>
+concept NumbersInCarry = !Statement<C> && has_numbers<C>;
+template <class C>
+concept NumbersAndValues = NumbersInCarry<C> && !has_only_numbers<C>;
+
 /// What a body gives from one iteration to the next, checked against what it was given; faults name the line of the
 /// loop.
 constexpr bool carry_on(recorder& in, std::string_view op, indexed_span<const value> carried,
@@ -96,12 +143,14 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value ti
 /// the previous index, `init` at first. The second argument is `stacked` at the index. `f` returns the next carry. If
 /// it returns a std::pair, the second part is stacked along the dim, and scan returns a pair as well.
 ///
-/// `init` and `stacked` are values or aggregates of them. The carry keeps its dims, its element types and one layout.
+/// `init` and `stacked` are values or aggregates of them. A tuple or a pair in `init` may have numbers, such as a counter
+/// that begins as 0: an int32; `float` and `double` keep their types. The carry keeps its dims, its element types and
+/// one layout.
 /// The body is planned once, and its price is multiplied by the extent of the dim. The dim is not sharded inside the
 /// loop: a stack that is sharded along it is gathered first. Differentiable: values that the derivative needs are kept
 /// for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing, result_count, carry_changes.
 template <class C, class S, class F>
-  requires(!Statement<C> && !Statement<S>)
+  requires(!Statement<C> && !Statement<S> && !detail::NumbersInCarry<C>)
 constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward,
                     const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using namespace detail;
@@ -144,7 +193,7 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
 /// The body is planned once, and its price is multiplied by the number, or by 16 if it is not known. With a run-time
 /// number there is no derivative. Faults: not_a_count, iterations_not_known, carry_changes.
 template <class C, class F>
-  requires(!Statement<C>)
+  requires(!Statement<C> && !detail::NumbersAndValues<C>)
 constexpr C repeat_times(operand times, const C& init, const F& f) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
@@ -168,7 +217,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
 /// iterations. There is no derivative. `repeat_until_reported` says whether the loop ended because `done` held. Faults:
 /// not_a_count, not_a_predicate, iterations_not_known, carry_changes.
 template <class C, class F, class P>
-  requires(!Statement<C>)
+  requires(!Statement<C> && !detail::NumbersAndValues<C>)
 constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
   C copy = init;
   recorder& in = *detail::recorder_of(copy);
@@ -185,6 +234,25 @@ constexpr C repeat_until(const C& init, const F& f, const P& done, operand most)
       most.where);
 }
 
+/// `scan` with numbers in the carry.
+template <detail::NumbersInCarry C, class S, class F>
+  requires(!Statement<S>)
+constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward,
+                    const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  recorder& in = *detail::recorder_beside_numbers(std::tuple(init, stacked));
+  return scan(along, detail::with_values(in, init, {file, line}), stacked, f, way, file, line);
+}
+/// `repeat_times` with numbers in the carry.
+template <detail::NumbersAndValues C, class F>
+constexpr auto repeat_times(operand times, const C& init, const F& f) {
+  return repeat_times(times, detail::with_values(*detail::recorder_beside_numbers(init), init, times.where), f);
+}
+/// `repeat_until` with numbers in the carry.
+template <detail::NumbersAndValues C, class F, class P>
+constexpr auto repeat_until(const C& init, const F& f, const P& done, operand most) {
+  return repeat_until(detail::with_values(*detail::recorder_beside_numbers(init), init, most.where), f, done, most);
+}
+
 /// What is known of a loop after it.
 struct loop_report {
   /// How many iterations it had: a rank-0 int32.
@@ -196,7 +264,7 @@ struct loop_report {
 /// repeat_until with a report: a std::pair of what repeat_until returns and a loop_report. The values of the report may
 /// be results of the function, and the function may compute with them.
 template <class C, class F, class P>
-  requires(!Statement<C>)
+  requires(!Statement<C> && !detail::NumbersAndValues<C>)
 constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
   using state = std::tuple<C, value, value>;
   C copy = init;
@@ -218,6 +286,12 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
       },
       most.where);
   return {std::get<0>(after), {std::get<1>(after), std::get<2>(after)}};
+}
+/// `repeat_until_reported` with numbers in the carry.
+template <detail::NumbersAndValues C, class F, class P>
+constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
+  return repeat_until_reported(detail::with_values(*detail::recorder_beside_numbers(init), init, most.where), f, done,
+                               most);
 }
 
 // On tensors. Bodies and predicates are lambdas without captures.
