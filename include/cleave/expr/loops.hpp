@@ -143,12 +143,12 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value ti
 /// the previous index, `init` at first. The second argument is `stacked` at the index. `f` returns the next carry. If
 /// it returns a std::pair, the second part is stacked along the dim, and scan returns a pair as well.
 ///
-/// `init` and `stacked` are values or aggregates of them. A tuple or a pair in `init` may have numbers, such as a counter
-/// that begins as 0: an int32; `float` and `double` keep their types. The carry keeps its dims, its element types and
-/// one layout.
-/// The body is planned once, and its price is multiplied by the extent of the dim. The dim is not sharded inside the
-/// loop: a stack that is sharded along it is gathered first. Differentiable: values that the derivative needs are kept
-/// for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing, result_count, carry_changes.
+/// `init` and `stacked` are values or aggregates of them. A tuple or a pair in `init` may have numbers, such as a
+/// counter that begins as 0: an int32; `float` and `double` keep their types. The carry keeps its dims, its element
+/// types and one layout. The body is planned once, and its price is multiplied by the extent of the dim. The dim is not
+/// sharded inside the loop: a stack that is sharded along it is gathered first. Differentiable: values that the
+/// derivative needs are kept for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing,
+/// result_count, carry_changes.
 template <class C, class S, class F>
   requires(!Statement<C> && !Statement<S> && !detail::NumbersInCarry<C>)
 constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward,
