@@ -189,6 +189,14 @@ class grid_state {
     if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
     if (!of_session_) comm::require_mpi();
   }
+  /// Whether something holds on all devices. Collective over the devices: one small MPI_Allreduce.
+  [[gnu::cold]] bool holds_everywhere(bool here) {
+    const int mine = here ? 1 : 0;
+    int all = mine;
+    if (world_.size > 1)
+      guarded([&] { comm::check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, world_.handle), "MPI_Allreduce"); });
+    return all != 0;
+  }
   /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small
   /// MPI_Allreduce.
   [[gnu::cold]] void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {

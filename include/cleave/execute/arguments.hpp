@@ -29,7 +29,7 @@ class argument_memory {
       if (x.role == role::workspace) continue;
       (x.role == role::input ? inputs_ : outputs_).push_back({i, x.index});
       if (x.form == form::slice) continue;
-      (x.role == role::input ? argument_bytes_[x.index] : aside_[x.index].bytes) = bytes_between(b, x);
+      (x.role == role::input ? argument_bytes_[x.index] : aside_[x.index].bytes) = b.bytes_between(x);
       if (x.role == role::output)
         aside_[x.index].local = b.local(x), aside_[x.index].element_bytes = size_of(x.type.element);
     }
@@ -98,16 +98,6 @@ class argument_memory {
     std::shared_ptr<void> memory{};
   };
 
-  /// The bytes of a shard, from its first element to its last.
-  static std::int64_t bytes_between(const binder& b, const buffer& x) {
-    const strides* own = b.given == nullptr ? nullptr : b.given->of_buffer(b.program, x);
-    const std::int64_t bytes = b.bytes(x);
-    if (own == nullptr || bytes == 0) return bytes;
-    const shape local = b.local(x);
-    std::int64_t last = 0;
-    for (int i = 0; i < local.rank; ++i) last += (local[i] - 1) * (*own)[i];
-    return (last + 1) * size_of(x.type.element);
-  }
   bool have_same_strides(const program_view& p, std::size_t argument, std::size_t result) const {
     if (given_ == nullptr) return true;
     const strides *a = given_->of[argument], *r = given_->of[p.arguments + result];

@@ -35,6 +35,16 @@ struct binder {
   [[gnu::cold]] std::int64_t bytes(const buffer& b) const {
     return elements_of(b, program.maps, at, grid.here()) * size_of(b.type.element);
   }
+  /// The bytes of a shard from its first element to its last.
+  [[gnu::cold]] std::int64_t bytes_between(const buffer& x) const {
+    const strides* own = given == nullptr ? nullptr : given->of_buffer(program, x);
+    const std::int64_t packed = bytes(x);
+    if (own == nullptr || packed == 0) return packed;
+    const shape extents = local(x);
+    std::int64_t last = 0;
+    for (int i = 0; i < extents.rank; ++i) last += (extents[i] - 1) * (*own)[i];
+    return (last + 1) * size_of(x.type.element);
+  }
   addressing addresses(const buffer& b) const {
     if (const slice_in_place* s = slice_of(b)) {
       addressing a = addresses(program.buffers[s->whole]);

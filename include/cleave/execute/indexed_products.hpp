@@ -24,15 +24,18 @@ class looked_up_products final : public step_group {
     for (int k = 0; k < 2; ++k) bytes_[k] = b.bytes(b.operand(gather_, as_size(k)));
     bytes_[2] = b.bytes(b.result(gemm_));
   }
-  bool possible() const { return rows_.feeds(products_.small(), looked_up_); }
+  /// On this device. A profiler sees each step.
+  bool possible() const { return rows_.feeds(products_.small(), looked_up_) && !Kokkos::Tools::profileLibraryLoaded(); }
 
   bool run(run_state& r) override {
+    if (r.checks != nullptr) return false;
     void* const result = r.at[gemm_.out];
-    if (r.checks != nullptr || Kokkos::Tools::profileLibraryLoaded() || overwrites(r, result)) return false;
     const operand_addresses in(r, gather_);
+    // From here on all devices communicate alike, whatever their addresses are.
     rows_.fetch(in.from);
     const void* const values = r.at[gemm_.in[1 - as_size(looked_up_)]];
-    if (rows_.run_products(products_.small(), looked_up_, in.from, values, result)) return true;
+    if (!overwrites(r, result) && rows_.run_products(products_.small(), looked_up_, in.from, values, result))
+      return true;
     rows_.put_rows(in.from, r.at[gather_.out]);
     r.steps[first + 1]->run(r);
     return true;
@@ -73,7 +76,8 @@ template <class = void>
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     if (!feeds_product(b.program, i) || !is_read_once(b.program, b.program.steps[i].out)) continue;
     owned<looked_up_products<>> group(new looked_up_products<>(b, *steps[i], *steps[i + 1], i));
-    if (group->possible()) groups.push_back(std::move(group));
+    // A device with few rows would leave them to the library. The steps of a group communicate otherwise than alone.
+    if (b.grid.holds_everywhere(group->possible())) groups.push_back(std::move(group));
   }
 }
 

@@ -43,8 +43,8 @@ class swapped_carry {
     for (std::size_t i = 0; i < p.buffers.size(); ++i) {
       const buffer& x = p.buffers[i];
       if (!same_memory(x, from) && !same_memory(x, to)) continue;
-      // All of them must have all of the memory under one address.
-      if (x.form != form::shard || b.bytes(x) > bytes_) return;
+      // All of them must have all of the memory under one address. A slice that is read in place is elsewhere.
+      if (x.form != form::shard || b.bytes(x) > bytes_ || b.slice_of(x) != nullptr) return;
       (same_memory(x, from) ? computed_ : carried_).push_back(i);
     }
     callers_ = to.role == role::output;

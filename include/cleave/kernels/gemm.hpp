@@ -205,14 +205,26 @@ struct batches_functor {
   }
 };
 
+/// The product over an empty dim. The result need not be contiguous.
+inline void zero_result(const bound_gemm& g, void* result, char* scratch) {
+  const bound_gemm::operand& c = g.array[2];
+  const std::int64_t row = g.n * g.element_bytes;
+  if (c.packed) {
+    zero_bytes(scratch + c.scratch_at, g.results * g.element_bytes);
+    return copy_box(c.copy, scratch + c.scratch_at, result, g.element_bytes);
+  }
+  for (const std::int64_t offset : c.offset)
+    for (std::int64_t i = 0; i < g.m; ++i)
+      zero_bytes(as<char>(result) + (offset + i * c.leading) * g.element_bytes, row);
+}
 /// All batches, around the copies of what is packed. `alone`: a product runs on one thread, so that threads share the
 /// batches.
 inline void run_gemm_with(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch,
                           void (*one)(const bound_gemm&, const void*, const void*, void*),
                           [[maybe_unused]] bool alone) {
   if (g.results == 0) return;
-  if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);
   const auto& [a, b, c] = g.array;
+  if (g.k == 0 && g.beta == 0) return zero_result(g, result, scratch);
   const auto packed = [&](const bound_gemm::operand& o, const void* from) -> const char* {
     if (!o.packed) return as<char>(from);
     copy_box(o.copy, from, scratch + o.scratch_at, g.element_bytes);

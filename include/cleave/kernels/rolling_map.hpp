@@ -31,7 +31,8 @@ class rolling_map {
         for (const map_segment::source& load : s.from)
           if (may_replace(load.address) && load.bytes != s.out_bytes) note(load, s);
     block_ = std::clamp<std::int64_t>(block_bytes / row_bytes_, 1, rows_);
-    slots_ = rows_up(behind_, block_) + 1;
+    // The last block of a thread may have one row, and the next thread reads the rows behind its own.
+    slots_ = behind_ == 0 ? 1 : rows_up(behind_ - 1, block_) + 2;
   }
 
   /// Whether the result may have the memory of an operand, and whether the map must roll then: each element of the

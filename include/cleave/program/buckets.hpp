@@ -70,7 +70,12 @@ template <class F>
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     if (p.buffers[b].role != role::workspace || p.buffers[b].index != out.index) continue;
     bool written = false;
-    for (const step& s : p.steps) written = written || (writes(s) && s.out == b);
+    for (const step& s : p.steps) {
+      if (!writes(s) || s.out != b) continue;
+      // What a step leaves of the old values is in the message, not in the slot.
+      if (s.keeps) return false;
+      written = true;
+    }
     if (!written) return false;
   }
   return true;

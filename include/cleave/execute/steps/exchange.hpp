@@ -139,6 +139,8 @@ namespace detail {
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_exchange(const binder& b, const step& s, const void*) {
+  // Collective at first, and whether a slice is read in place depends on the shard.
+  b.grid.devices();
   if (const slice_in_place* slice = b.slice_of(b.result(s))) return make_step<slice_step<>>(b, *slice);
   return make_step<exchange_step<>>(b, s,
                                     owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))));

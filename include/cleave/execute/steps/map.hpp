@@ -66,12 +66,19 @@ class boxed_map_step final : public bound_step {
   [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_code& code)
       : step_(s), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
         rolling_(boxes_, fitting(b, s)), awaited_(detail::awaited_by(b.program, b.number_of(s))),
-        free_(rows_without_waiting(boxes_)), large_(may_store_past_caches(boxes_)) {}
+        free_(rows_without_waiting(boxes_)), large_(may_store_past_caches(boxes_)),
+        bytes_(b.bytes_between(b.result(s))) {
+    const program_view& p = b.program;
+    for (std::size_t begun : awaited_)
+      for (std::size_t i = begun; i < end_of_joined(p.steps, begun); ++i)
+        for (std::uint16_t n : p.steps[i].in) sent_.push_back({n, b.bytes_between(p.buffers[n])});
+  }
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
     if (large_) set_past_caches(boxes_, !in.has(r.at[step_.out]));
     for (std::size_t k = 0; k < step_.in.size(); ++k)
       if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
+    if (overwrites_what_travels(r)) await_messages(r);
     if (boxes_.zeroed > 0) zero_bytes(r.at[step_.out], boxes_.zeroed);
     const bool travels = messages_travel(r);
     if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
@@ -102,6 +109,15 @@ class boxed_map_step final : public bound_step {
  private:
   static exchange_step<>& exchange_of(const run_state& r, std::size_t begun) {
     return static_cast<exchange_step<>&>(*r.steps[begun]);
+  }
+  /// Whether the result has the memory of what is on its way to others, which must have left first.
+  bool overwrites_what_travels(const run_state& r) const {
+    const auto to = reinterpret_cast<std::uintptr_t>(r.at[step_.out]);
+    for (const sent_array& a : sent_) {
+      const auto from = reinterpret_cast<std::uintptr_t>(r.at[a.buffer]);
+      if (from < to + as_size(bytes_) && to < from + as_size(a.bytes)) return true;
+    }
+    return false;
   }
   bool messages_travel(const run_state& r) const {
     for (std::size_t begun : awaited_)
@@ -145,9 +161,17 @@ class boxed_map_step final : public bound_step {
   map_boxes boxes_;
   rolling_map rolling_;
   indexed_vector<std::size_t> awaited_;
+  /// What the awaited exchanges send.
+  struct sent_array {
+    std::uint16_t buffer;
+    std::int64_t bytes;
+  };
+  indexed_vector<sent_array> sent_{};
   range free_;
   /// Its result is larger than the caches.
   bool large_;
+  /// Of its result.
+  std::int64_t bytes_;
 };
 
 namespace detail {
