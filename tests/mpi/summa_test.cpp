@@ -211,7 +211,8 @@ void check_deep(const cleave::grid& g, const extents& e, double tolerance) {
 }
 TEST(product_25d, values) {
   for (const cleave::grid& g : deep_grids())
-    for (const extents& e : {extents{24, 16, 32}, {13, 7, 29}, {1, 5, 3}, {6, 1, 1}, {3, 4, 0}, {0, 4, 3}}) {
+    // At first some layers have nothing to broadcast.
+    for (const extents& e : {extents{4, 4, 1}, {24, 16, 32}, {13, 7, 29}, {1, 5, 3}, {6, 1, 1}, {3, 4, 0}, {0, 4, 3}}) {
       check_deep<double, 1 << 20>(g, e, 1e-12);
       check_deep<double, 1>(g, e, 1e-12);
       check_deep<float, 1000>(g, e, 1e-4);

@@ -124,7 +124,7 @@ class local_context {
   }
 
   /// The number of this device among all of the grid.
-  std::int64_t device() const { return grid_->devices().rank; }
+  std::int64_t device() const { return grid_->world().rank; }
   /// All devices get the text of device 0. Collective over the devices.
   void broadcast_text(std::string& text) const {
     const comm::group& all = grid_->devices();

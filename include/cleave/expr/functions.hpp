@@ -368,8 +368,11 @@ constexpr value one_hot(operand labels, dim_ref classes, element type) {
   if (!is_integer(in.at(labels.from).type.element)) return in.fail(fault::not_an_index, "one_hot", labels.where);
   if (const int d = in.made().find_dim(classes.name); d >= 0 && in.at(labels.from).type.has(d))
     return in.fail(fault::dim_used_twice, "one_hot", labels.where, classes.name);
-  const value index = in.iota(classes, in.at(labels.from).type.element, labels.where);
-  const value hit = in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true);
+  // Classes need not fit into the type of short labels.
+  const bool is_short = size_of(in.at(labels.from).type.element) < size_of(element::i32);
+  const value label = is_short ? cast(labels, element::i32) : labels.from;
+  const value index = in.iota(classes, in.at(label).type.element, labels.where);
+  const value hit = in.elementwise(op::equal, std::array{label, index}, labels.where, element::boolean, true);
   return cast(operand(hit, labels.where.file, labels.where.line), type);
 }
 template <class T = float>

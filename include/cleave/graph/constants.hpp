@@ -7,6 +7,8 @@
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/permute_later.hpp>
 
+#include <bit>
+#include <cstdint>
 #include <optional>
 
 // Operations of a graph that give the same number everywhere, whatever they read.
@@ -37,7 +39,11 @@ constexpr std::optional<double> constant_of(const graph& g, node_id v) {
   while (g.nodes[v].code == op::broadcast) v = g.nodes[v].in[0];
   return g.nodes[v].code == op::constant ? std::optional<double>(g.nodes[v].scalar) : std::nullopt;
 }
-constexpr bool is_the_number(const graph& g, node_id v, double number) { return constant_of(g, v) == number; }
+/// By its bits: -0 is not 0.
+constexpr bool is_the_number(const graph& g, node_id v, double number) {
+  const std::optional<double> known = constant_of(g, v);
+  return known && std::bit_cast<std::uint64_t>(*known) == std::bit_cast<std::uint64_t>(number);
+}
 /// Lets an elementwise operation read what was reduced along dims of one index, if it has these dims itself.
 constexpr void read_unreduced(const graph& g, node& n, dim_set ones) {
   if (n.loop != 0 || !computes_elements[underlying(n.code)] || n.code == op::broadcast) return;

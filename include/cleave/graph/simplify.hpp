@@ -26,7 +26,9 @@ constexpr bool same_kernel(const user_entry* a, const user_entry* b) {
   return a == b;
 }
 constexpr bool same_operation(const node& a, const node& b, const indexed_vector<dim_map>& maps) {
-  if (a.code != b.code || a.scalar != b.scalar || a.arity != b.arity || a.maps != b.maps || a.loop != b.loop)
+  // By their bits: 0 and -0 are two numbers.
+  if (a.code != b.code || std::bit_cast<std::uint64_t>(a.scalar) != std::bit_cast<std::uint64_t>(b.scalar) ||
+      a.arity != b.arity || a.maps != b.maps || a.loop != b.loop)
     return false;
   for (int k = 0; k < a.arity; ++k)
     if (a.in.items[k] != b.in.items[k]) return false;

@@ -264,6 +264,7 @@ void agree_on_plan(const local_context& here, const plan_key& key) {
   constexpr std::int64_t second_cache = 1 << 20;
   if (key.n * key.width * block_form::number_bytes(sizeof(R) == 8) > second_cache || key.n == 0) return;
   if (plans.agreed(here.grid_id(), key) != nullptr) return;
+  fft_plan_mode(); // throws on all devices where the environment misspells it
   std::string wisdom;
   if (here.device() == 0) wisdom = plans.measure(key);
   here.broadcast_text(wisdom);

@@ -151,6 +151,9 @@ struct summa_kernel {
 
   template <class T>
   static void run(const local_context& here, const shard& a, const shard& b, const shard& c) {
+    // All devices make the communicators, since a layer without a part of the inner dim broadcasts nothing.
+    static_cast<void>(here.comm(RowAxis{}));
+    static_cast<void>(here.comm(ColAxis{}));
     const panels p(here, a.global, b.global, std::int64_t{sizeof(T)});
     const auto memory = here.workspace<T>();
     T* const kept = memory.data();

@@ -122,8 +122,10 @@ constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gon
 /// A start index moved so that as many elements as `part` has lie within `whole`.
 constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id part, source where) {
   if (!start.ok()) return in.missing("dynamic_slice", where);
-  const element e = in.at(start).type.element;
+  element e = in.at(start).type.element;
   if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, "dynamic_slice", where);
+  // Extents need not fit into the type of a short index.
+  if (size_of(e) < size_of(element::i32)) start = in.elementwise(op::cast, std::array{start}, where, e = element::i32);
   const value last =
       in.elementwise(op::sub, std::array{in.count(dim_bit(whole), e, where), in.count(dim_bit(part), e, where)}, where);
   const value most = in.elementwise(op::minimum, std::array{start, last}, where);

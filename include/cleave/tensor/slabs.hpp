@@ -54,6 +54,12 @@ class slab_gathering {
  public:
   slab_gathering(const tensor_state& t, int root, std::int64_t most_bytes)
       : t_(t), all_(t.grid.state().everyone()), root_(root), shards_(shards_of(t, false)) {
+    // The largest root, the smallest one, and the least memory of all ranks.
+    const std::int64_t mine[3] = {root, -root, -most_bytes};
+    std::int64_t agreed[3] = {};
+    t.grid.state().guarded(
+        [&] { comm::check(MPI_Allreduce(mine, agreed, 3, MPI_INT64_T, MPI_MAX, all_.handle), "MPI_Allreduce"); });
+    if (agreed[0] != -agreed[1]) raise<mesh_error>(wording::mesh_parts_disagree());
     if (root < 0 || root >= all_.size) raise<mesh_error>(wording::mesh_part_outside(root, 1, root, all_.size));
     for (int d = 1; d < t.global.rank; ++d)
       if (t.global[d] > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, t.global[d]));
@@ -64,7 +70,7 @@ class slab_gathering {
     sends_ = std::find(owners_.begin(), owners_.end(), all_.rank) != owners_.end();
     row_bytes_ = size_of(t.element);
     for (int d = 1; d < t.global.rank; ++d) row_bytes_ *= t.global[d];
-    rows_ = std::max<std::int64_t>(most_bytes / std::max<std::int64_t>(row_bytes_, 1), 1);
+    rows_ = std::max<std::int64_t>(-agreed[2] / std::max<std::int64_t>(row_bytes_, 1), 1);
     rows_ = std::min<std::int64_t>(rows_, INT_MAX);
   }
   void run(const slab_taker& to) {
@@ -160,8 +166,8 @@ class slab_gathering {
 /// is thrown on that rank after the last slab, so that the others do not wait.
 ///
 /// Collective over the communicator of the grid; ranks that are not devices call it too. Communication: for each slab
-/// one message from each shard that has rows of it; a partial tensor also needs one all-reduce. Throws mesh_error on
-/// all ranks if there is no such rank, and shape_error if an extent other than the first is larger than an int.
+/// one message from each shard that has rows of it; a partial tensor also needs one all-reduce. The least `most_bytes`
+/// of all ranks holds. Throws mesh_error on all ranks if there is no such rank or they do not name the same one, and shape_error if an extent other than the first is larger than an int.
 template <class T, auto Layout, class F>
   requires(tensor<T, Layout>::rank > 0)
 void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes, F&& take) {
@@ -170,7 +176,7 @@ void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes,
   const auto call = [](void* context, std::int64_t first, std::int64_t rows, const void* elements) {
     (*static_cast<function*>(context))(first, rows, static_cast<const T*>(elements));
   };
-  detail::slab_gathering(x.state(), rank, most_bytes).run({std::addressof(take), call});
+  detail::slab_gathering(x.state(), rank, most_bytes).run({const_cast<void*>(static_cast<const void*>(std::addressof(take))), call});
 }
 
 } // namespace cleave::inline v0

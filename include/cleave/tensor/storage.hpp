@@ -277,11 +277,19 @@ class shard_agreement {
   return t;
 }
 
-/// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices.
+/// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices, unless it is
+/// replicated: then each device reads what it has.
 inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
   grid_state& on = t.grid.state();
   require_kokkos();
   if (!on.active()) return {};
+  const layout whole = where.reduced();
+  const std::int64_t bytes = t.global.elements() * size_of(t.element);
+  indexed_vector<unsigned char> host(as_size(bytes), 0);
+  if (where.unreduced() == 0 && whole == layout{}) {
+    copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), t.packed(), bytes);
+    return host;
+  }
   on.same_call("the gathering of a whole tensor", 0, 0);
   const auto through = [&]<class Call>(std::type_identity<Call>, const layout& from, const layout& to, const void* in,
                                        std::int64_t bytes, axis_set axes) {
@@ -293,17 +301,14 @@ inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const l
     on.guarded([&] { m.run(in, out.get(), {as<char>(memory.get()), as<char>(host.get())}); });
     return out;
   };
-  const layout whole = where.reduced();
   std::shared_ptr<void> reduced;
   const void* from = t.packed();
   if (where.unreduced() != 0) {
     reduced = through(std::type_identity<comm::all_reduce>{}, where, whole, from, t.bytes(), where.unreduced());
     from = reduced.get();
   }
-  const std::int64_t bytes = t.global.elements() * size_of(t.element);
   const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes,
                                 on.mesh().all());
-  indexed_vector<unsigned char> host(as_size(bytes), 0);
   copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
   return host;
 }

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/tensor/slabs.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+// Numbers that are easily taken for others: short indices along long dims, zeros with a sign. And what one rank may ask
+// for alone.
+
+namespace {
+
+inline constexpr cleave::axis<"line"> line;
+inline constexpr cleave::mesh mesh{line};
+inline constexpr cleave::dim<"row"> row;
+inline constexpr cleave::dim<"part", 4> part;
+inline constexpr cleave::dim<"class", 300> kind;
+template <class T>
+using number = cleave::tensor<T, mesh()>;
+
+cleave::grid grid_of_all() { return cleave::grid(mesh, MPI_COMM_WORLD, {support::ranks()}); }
+
+constexpr cleave::function four_from([](auto x, auto first) { return dynamic_slice(x, row, part, first); });
+constexpr cleave::function with_four([](auto x, auto p, auto first) { return dynamic_update(x, row, p, part, first); });
+template <class Index>
+void expect_slices(Index first) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<float, mesh(row)> x(g, {300}), y(g, {300});
+  cleave::tensor<float, mesh(part)> p(g, {4});
+  number<Index> at(g, {});
+  at.fill(first);
+  x.fill_by([](const auto& i) { return static_cast<float>(i[0]); });
+  p = four_from(x, at);
+  EXPECT_EQ(p.to_global().front(), static_cast<float>(first));
+  p.fill(-1);
+  y = with_four(x, p, at);
+  const auto all = y.to_global();
+  for (std::size_t i = 0; i < 300; ++i) {
+    const bool inside = i >= static_cast<std::size_t>(first) && i < static_cast<std::size_t>(first) + 4;
+    EXPECT_EQ(all[i], inside ? -1 : static_cast<float>(i));
+  }
+}
+TEST(numbers, short_indices_of_slices) {
+  expect_slices<std::int8_t>(100);
+  expect_slices<std::uint8_t>(254);
+}
+
+constexpr cleave::function classes([](auto label) { return cleave::one_hot<float>(label, kind); });
+TEST(numbers, short_labels) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<std::uint8_t, mesh(row / line)> label(g, {5});
+  cleave::tensor<float, mesh(row / line, kind)> hot(g, {5, 300});
+  label.fill_by([](const auto& i) { return static_cast<std::uint8_t>(10 + 60 * i[0]); });
+  hot = classes(label);
+  const auto all = hot.to_global();
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t c = 0; c < 300; ++c) EXPECT_EQ(all[i * 300 + c], c == 10 + 60 * i ? 1 : 0);
+}
+
+constexpr cleave::function zeros_with_signs([](auto x) {
+  return std::tuple(1.0f / (x * 0.0f), 1.0f / (x * -0.0f), 1.0f / (x * -0.0f - -0.0f), x * -0.0f - 0.0f);
+});
+TEST(numbers, zeros_with_signs) {
+  const cleave::grid g = grid_of_all();
+  using Row = cleave::tensor<float, mesh(row / line)>;
+  Row x(g, {5}), a(g, {5}), b(g, {5}), c(g, {5}), d(g, {5});
+  x.fill(1);
+  zeros_with_signs(x).into(a, b, c, d);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float v : a.to_global()) EXPECT_EQ(v, infinity);
+  for (const float v : b.to_global()) EXPECT_EQ(v, -infinity);
+  for (const float v : c.to_global()) EXPECT_EQ(v, infinity);
+  for (const float v : d.to_global()) EXPECT_TRUE(std::signbit(v));
+}
+
+// Nothing was communicated through the grid before but one reduction.
+TEST(numbers, one_rank_reads_what_all_have) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<double, mesh(row / line)> x(g, {8});
+  number<double> total(g, {});
+  x.fill(1);
+  total = sum(x);
+  if (support::rank() == 0) {
+    EXPECT_EQ(total.item(), 8);
+    EXPECT_EQ(total.to_global().front(), 8);
+  }
+}
+
+// The ranks name different sizes of slabs: the least one holds. They name different ranks: all of them say so.
+TEST(numbers, slabs_of_different_sizes) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<double, mesh(row / line)> x(g, {100});
+  x.fill_by([](const auto& i) { return static_cast<double>(i[0]); });
+  std::vector<double> all;
+  cleave::gather_slabs(x, 0, support::rank() == 0 ? 400 : 80,
+                       [&](std::int64_t first, std::int64_t rows, const double* elements) {
+                         EXPECT_EQ(first, std::ssize(all));
+                         EXPECT_LE(rows, support::ranks() == 1 ? 50 : 10);
+                         all.insert(all.end(), elements, elements + rows);
+                       });
+  if (support::rank() == 0) {
+    ASSERT_EQ(all.size(), 100u);
+    for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(all[i], static_cast<double>(i));
+  }
+  if (support::ranks() > 1) {
+    const auto nothing = [](std::int64_t, std::int64_t, const double*) {};
+    EXPECT_THROW(cleave::gather_slabs(x, support::rank() % 2, 80, nothing), cleave::mesh_error);
+  }
+}
+
+} // namespace
