@@ -165,9 +165,10 @@ class slab_gathering {
 /// pointer to its elements, row-major in host memory. A slab has at most `most_bytes`, or one row. What `take` throws
 /// is thrown on that rank after the last slab, so that the others do not wait.
 ///
-/// Collective over the communicator of the grid; ranks that are not devices call it too. Communication: for each slab
-/// one message from each shard that has rows of it; a partial tensor also needs one all-reduce. The least `most_bytes`
-/// of all ranks holds. Throws mesh_error on all ranks if there is no such rank or they do not name the same one, and shape_error if an extent other than the first is larger than an int.
+/// Collective over the communicator of the grid; ranks that are not devices call it too. The least `most_bytes` of all
+/// ranks holds. Communication: for each slab one message from each shard that has rows of it; a partial tensor also
+/// needs one all-reduce. Throws mesh_error on all ranks if there is no such rank or they do not name the same one, and
+/// shape_error if an extent other than the first is larger than an int.
 template <class T, auto Layout, class F>
   requires(tensor<T, Layout>::rank > 0)
 void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes, F&& take) {
@@ -176,7 +177,8 @@ void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes,
   const auto call = [](void* context, std::int64_t first, std::int64_t rows, const void* elements) {
     (*static_cast<function*>(context))(first, rows, static_cast<const T*>(elements));
   };
-  detail::slab_gathering(x.state(), rank, most_bytes).run({const_cast<void*>(static_cast<const void*>(std::addressof(take))), call});
+  detail::slab_gathering(x.state(), rank, most_bytes)
+      .run({const_cast<void*>(static_cast<const void*>(std::addressof(take))), call});
 }
 
 } // namespace cleave::inline v0
