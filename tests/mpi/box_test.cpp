@@ -17,28 +17,6 @@ namespace {
 
 using namespace cleave;
 
-/// Threads that work one after the other.
-struct three_threads {
-  three_threads() {
-    given_.threads = 3;
-    given_.space = this;
-    given_.run = [](const void* self, const char*, const detail::shared_units& all) {
-      ++as<three_threads>(const_cast<void*>(self))->parallel;
-      for (std::int64_t t = 0; t < all.threads; ++t) all(t);
-    };
-    detail::given_instance::current() = &given_;
-  }
-  ~three_threads() { detail::given_instance::current() = nullptr; }
-  three_threads(const three_threads&) = delete;
-  three_threads& operator=(const three_threads&) = delete;
-
-  /// How often they were used.
-  int parallel = 0;
-
- private:
-  detail::given_instance given_{};
-};
-
 struct random_box {
   /// From one array to the other, to a packed one, and from there.
   box_copy copy, pack, unpack;
@@ -158,14 +136,14 @@ void check_all() {
 TEST(box_copies, in_memory_of_shards) { check_all(); }
 TEST(box_copies, by_several_threads) {
   if (!on_host) GTEST_SKIP() << "threads of the host share no copies of a device";
-  const three_threads given;
+  const support::three_threads given;
   check_all();
   EXPECT_GT(given.parallel, 10);
 }
 // One run, and one transposition: their parts are shared.
 TEST(box_copies, long_ones_are_divided) {
   if (!on_host) GTEST_SKIP() << "threads of the host share no copies of a device";
-  three_threads given;
+  support::three_threads given;
   shape run, turned;
   run.rank = 1;
   run[0] = 700001;

@@ -4,6 +4,8 @@
 
 #include <cleave/comm/move.hpp>
 #include <cleave/grid.hpp>
+#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <mpi.h>
 
@@ -80,6 +82,28 @@ bool counts_malloc();
 
 /// Objects that main destroys after MPI_Finalize and Kokkos::finalize.
 std::vector<std::shared_ptr<void>>& after_finalize();
+
+/// Threads that work one after the other.
+struct three_threads {
+  three_threads() {
+    given_.threads = 3;
+    given_.space = this;
+    given_.run = [](const void* self, const char*, const cleave::detail::shared_units& all) {
+      ++cleave::as<three_threads>(const_cast<void*>(self))->parallel;
+      for (std::int64_t t = 0; t < all.threads; ++t) all(t);
+    };
+    cleave::detail::given_instance::current() = &given_;
+  }
+  ~three_threads() { cleave::detail::given_instance::current() = nullptr; }
+  three_threads(const three_threads&) = delete;
+  three_threads& operator=(const three_threads&) = delete;
+
+  /// How often they were used.
+  int parallel = 0;
+
+ private:
+  cleave::detail::given_instance given_{};
+};
 
 inline int ranks() {
   int n = 0;
