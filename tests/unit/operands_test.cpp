@@ -132,6 +132,22 @@ void expect_fault(const program_of& p, fault f, std::string_view op, unsigned li
   EXPECT_EQ(v.where.line, line);
   EXPECT_EQ(v.where.name(), "operands_test.cpp");
 }
+// What an operation records first may be refused, and then has no type for what it records next.
+TEST(operands, short_labels_and_starts_that_are_not_reduced) {
+  const auto unreduced = [](program_of& p, element type, bool has_dim) {
+    spec s;
+    s.mesh = p.mesh;
+    if (has_dim) s.dims = {placement(many)};
+    s.unreduced.push_back("a");
+    return p.in.input(type, s);
+  };
+  program_of p;
+  EXPECT_FALSE(one_hot(unreduced(p, element::i8, true), word).ok());
+  expect_fault(p, fault::unreduced_into_nonlinear, "cast", __LINE__ - 1);
+  program_of q;
+  EXPECT_FALSE(dynamic_slice(q.x, row, part, unreduced(q, element::i8, false)).ok());
+  expect_fault(q, fault::unreduced_into_nonlinear, "cast", __LINE__ - 1);
+}
 TEST(operands, what_is_no_index) {
   program_of p;
   static_cast<void>(gather(p.x, row, 1.5));

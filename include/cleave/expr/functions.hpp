@@ -369,9 +369,10 @@ constexpr value one_hot(operand labels, dim_ref classes, element type) {
   if (const int d = in.made().find_dim(classes.name); d >= 0 && in.at(labels.from).type.has(d))
     return in.fail(fault::dim_used_twice, "one_hot", labels.where, classes.name);
   // Classes need not fit into the type of short labels.
-  const bool is_short = size_of(in.at(labels.from).type.element) < size_of(element::i32);
+  const element made_as = in.at(labels.from).type.element;
+  const bool is_short = size_of(made_as) < size_of(element::i32);
   const value label = is_short ? cast(labels, element::i32) : labels.from;
-  const value index = in.iota(classes, in.at(label).type.element, labels.where);
+  const value index = in.iota(classes, is_short ? element::i32 : made_as, labels.where);
   const value hit = in.elementwise(op::equal, std::array{label, index}, labels.where, element::boolean, true);
   return cast(operand(hit, labels.where.file, labels.where.line), type);
 }

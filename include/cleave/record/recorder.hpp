@@ -15,13 +15,16 @@
 
 namespace cleave::inline v0 {
 
+inline constexpr node missing_node{};
+
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
 class recorder : public graph_writer {
  public:
   using graph_writer::graph_writer;
 
-  constexpr const node& at(value v) const { return made_.nodes[v.id]; }
+  /// The node of a value. A value that is missing after a fault has an empty one, so that nobody reads past the nodes.
+  constexpr const node& at(value v) const { return v.id < made_.nodes.size() ? made_.nodes[v.id] : missing_node; }
 
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
