@@ -350,8 +350,10 @@ expression(f, "in.elementwise(op::equal, std::array{labels.from, index}, labels.
            "in.elementwise(op::less_equal, std::array{labels.from, index}, labels.where, element::boolean, true)", "unit:*")
 expression(f, "centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias", "centred * rsqrt(mean(centred * centred, over)) * scale + bias", "unit:*")
 f = "expr/reductions.hpp"
-expression(f, "apply(op::logical_and, hit, apply(op::logical_not, taken))", "hit", "unit:Reductions.*")
 expression(f, "off * off", "off", "unit:Reductions.*")
+f = "expr/top_k.hpp"
+expression(f, "apply(op::logical_and, hit, apply(op::logical_not, taken))", "hit", "unit:Reductions.*")
+expression(f, "op::equal, std::array{at.first", "op::less_equal, std::array{at.first", "unit:Gradient.*")
 f = "optim/adam.hpp"
 expression(f, "m / s.mean_weight", "m", "unit:Optim.*")
 expression(f, "sqrt(v / s.square_weight) + o.epsilon", "sqrt(v / s.square_weight + o.epsilon)", "unit:Optim.*")

@@ -35,7 +35,7 @@ CHAPTERS = [
                    ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "without_overlap", "PlanOption"]),
                    "plan/explain.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
     ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
-    ("Operations", "", ["expr/functions.hpp", "expr/mathematics.hpp", "expr/reductions.hpp"]),
+    ("Operations", "", ["expr/functions.hpp", "expr/mathematics.hpp", "expr/reductions.hpp", "expr/top_k.hpp"]),
     ("Elements under other indices", "", ["expr/movement.hpp", ("layout/index_map.hpp", ["border"])]),
     ("Look-ups, scans and sorting", "", ["expr/lookup.hpp", "expr/cumulative.hpp", "expr/associative_scan.hpp", "expr/sort.hpp"]),
     ("Random numbers", "", ["expr/random.hpp"]),

@@ -11,6 +11,7 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
+#include <cleave/expr/top_k.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 
@@ -296,9 +297,14 @@ TEST(Gradient, OfEveryOtherOpIsTheLimitOfDifferences) {
   }
 }
 
-TEST(Gradient, PassesThroughLayoutsTheUserWrote) {
+mesh_value two_devices() {
   mesh_value two;
   two.axes.push_back({"x", 2});
+  return two;
+}
+
+TEST(Gradient, PassesThroughLayoutsTheUserWrote) {
+  const mesh_value two = two_devices();
   const auto pinned = [&](char d) {
     spec s;
     s.mesh = two;
@@ -325,6 +331,38 @@ TEST(Gradient, PassesThroughLayoutsTheUserWrote) {
   for (std::size_t i = 0; i < data.data.size(); ++i) {
     const double v = data.data[i];
     EXPECT_NEAR(result.data[i], std::cos(std::sin(v * v)) * std::cos(v * v) * 2 * v, 1e-12);
+  }
+}
+
+/// Weights 10 and 20 for the two largest of each row: the gradient is at the positions that top_k names, where elements
+/// are equal, the lowest there are, or not a number.
+TEST(Gradient, OfTheLargestElementsIsAtTheirPositions) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const char sharded : {'a', 'b'}) {
+    SCOPED_TRACE(sharded);
+    recorder in(two_devices());
+    spec rows;
+    rows.mesh = two_devices();
+    for (char c : std::string("ab")) {
+      rows.dims.push_back(placement(dim(c)));
+      if (c == sharded) rows.dims.back().axes.push_back("x");
+    }
+    const value x = in.input(element::f64, rows);
+    const dim_ref two{"h", 2};
+    const auto [y, pullback] = vjp([&](value v) { return top_k(v, dim('b'), two); }, x);
+    in.output(y.second);
+    in.output(pullback(std::pair(broadcast(cast<double>(iota(x, two) + 1) * 10, two, dim('a')), y.second)));
+    const graph g = in.take();
+    ASSERT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault) << " in " << g.found.op;
+    sizes at = sizes_for(g);
+    for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].name == "h" ? 2 : 4;
+    host_array data(shape_of(g.nodes[0].type, at));
+    data.data = {1, 3, 3, 3, -inf, -inf, -inf, -inf, 2, nan, nan, 7, 4, 1, 4, 2};
+    const auto results = simulate(partition(g, at), at, std::array{data}).results;
+    EXPECT_EQ(std::vector<double>(results[0].data.begin(), results[0].data.end()),
+              (std::vector<double>{1, 0, 1, 0, 2, 1, 2, 2}));
+    EXPECT_EQ(std::vector<double>(results[1].data.begin(), results[1].data.end()),
+              (std::vector<double>{0, 10, 20, 0, 10, 20, 0, 0, 0, 10, 20, 0, 10, 0, 20, 0}));
   }
 }
 

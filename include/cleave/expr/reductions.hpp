@@ -46,44 +46,6 @@ CLEAVE_LIFT(argmax)
 constexpr value argmin(operand x, dim_ref over) { return detail::index_of_extremum(reduction::min, x, over); }
 CLEAVE_LIFT(argmin)
 
-/// The largest elements along a dim, in descending order, and their indices (int32). Their number is the fixed extent
-/// of dim `rank`, which comes first in both results. Of equal elements the lowest index comes first; NaN comes before
-/// numbers, as in JAX. Element types with an order. One pass over x for each element, so use it for a few dozen at
-/// most. Communication: if the dim is sharded, two all-reduces of one number for each slice and each element. The
-/// gradient of the values goes to their original positions. Faults: dim_missing, window_open, not_for_complex.
-constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
-  recorder& in = *x.from.in;
-  const source where = x.where;
-  if (!x.from.ok()) return {x.from, x.from};
-  const element type = in.at(x.from).type.element;
-  if (rank.extent == dynamic) return {in.fail(fault::window_open, "top_k", where, rank.name), {&in, no_node}};
-  const detail::op_builder apply(in, where);
-  const value index = in.iota(over, element::i32, where),
-              none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);
-  const value least = in.constant(lowest_of(type), type, where);
-  value taken{}, values{}, indices{};
-  const value position = in.iota(rank, element::i32, where);
-  for (std::int64_t k = 0; k < rank.extent; ++k) {
-    const value rest = taken.in == nullptr ? x.from : apply(op::select, taken, least, x.from);
-    const value largest = in.reduce(reduction::max, rest, std::array{over}, where);
-    if (!largest.ok()) return {largest, largest};
-    value hit = apply(op::equal, rest, largest);
-    if (is_floating(type)) hit = apply(op::logical_or, hit, apply(op::not_equal, rest, rest));
-    if (taken.in != nullptr) hit = apply(op::logical_and, hit, apply(op::logical_not, taken));
-    const value at = in.reduce(reduction::min, apply(op::select, hit, index, none), std::array{over}, where);
-    const value here = apply(op::equal, index, at);
-    taken = taken.in == nullptr ? here : apply(op::logical_or, taken, here);
-    const value mine = apply(op::equal, position, in.constant(as_double(k), element::i32, where));
-    const value zero = in.constant(0, type, where);
-    // The first fills all ranks, the others their own.
-    values = k == 0 ? apply(op::select, mine, largest, zero) : apply(op::select, mine, largest, values);
-    indices = k == 0 ? apply(op::select, mine, at, in.constant(0, element::i32, where))
-                     : apply(op::select, mine, at, indices);
-  }
-  return {values, indices};
-}
-CLEAVE_LIFT(top_k)
-
 /// Whether the predicate holds anywhere along the dims, or along all dims if none is given. Numbers count as true where
 /// they are not 0. bool; false over an empty range. Communication: one all-reduce if a dim is sharded. Fault:
 /// dim_missing.
