@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/nn/normalization.hpp>
 #include <cleave/tensor/slabs.hpp>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,31 @@ void expect_slices(Index first) {
 TEST(numbers, short_indices_of_slices) {
   expect_slices<std::int8_t>(100);
   expect_slices<std::uint8_t>(254);
+}
+
+constexpr cleave::function statistics([](auto x) {
+  const auto [middle, spread] = cleave::moments(x + 100, row);
+  return std::tuple(cleave::mean(x + 1000, row), middle, spread, cleave::layer_norm(x, row, 2, 1),
+                    cleave::nn::rms_norm(x, 3, row));
+});
+/// The numbers are large enough that their sum, or the sum of their squares, is beyond what 16 bits hold; their means
+/// are not.
+TEST(numbers, means_of_half) {
+  const cleave::grid g = grid_of_all();
+  using lone = cleave::tensor<cleave::half, mesh()>;
+  using all_rows = cleave::tensor<cleave::half, mesh(row / line)>;
+  all_rows x(g, {512}), normal(g, {512}), scaled(g, {512});
+  lone mean(g, {}), middle(g, {}), spread(g, {});
+  x.fill_by([](const auto& i) { return cleave::half(i[0] % 2 == 0 ? 240.0F : -240.0F); });
+  statistics(x).into(mean, middle, spread, normal, scaled);
+  EXPECT_EQ(static_cast<float>(mean.item()), 1000);
+  EXPECT_EQ(static_cast<float>(middle.item()), 100);
+  EXPECT_EQ(static_cast<float>(spread.item()), 57600);
+  const auto around_one = normal.to_global(), by_size = scaled.to_global();
+  for (std::size_t i = 0; i < 512; ++i) {
+    EXPECT_EQ(static_cast<float>(around_one[i]), i % 2 == 0 ? 3 : -1);
+    EXPECT_EQ(static_cast<float>(by_size[i]), i % 2 == 0 ? 3 : -3);
+  }
 }
 
 constexpr cleave::function classes([](auto label) { return cleave::one_hot<float>(label, kind); });

@@ -511,6 +511,12 @@ TEST(Lower, ScalesProductsWhereTheyAreMade) {
   EXPECT_EQ(kinds([](value p, value c, value) { return p * c; }), two);
   EXPECT_EQ(kinds([](value p, value c, value) { return c + p * p; }), two);
   EXPECT_EQ(kinds([](value p, value, value) { return p + 1; }), two);
+  // The numbers together may leave the range of the type where the product by one after the other does not.
+  EXPECT_EQ(kinds([](value p, value, value) { return p * 1e-5 * 1e-9; }), one);
+  EXPECT_EQ(kinds([](value p, value, value) { return p * 1e-25 * 1e-25; }), two);
+  EXPECT_EQ(kinds([](value p, value, value) { return p * 1e25 / 1e25; }), two);
+  EXPECT_EQ(kinds([](value p, value, value rate) { return p * rate * rate; }), two);
+  EXPECT_EQ(kinds([](value p, value c, value rate) { return (c / rate + p) * rate; }), two);
 }
 
 // Kernels know elementwise operations: a broadcast within an expression is the value itself.

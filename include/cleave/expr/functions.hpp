@@ -223,6 +223,21 @@ constexpr value cast(operand x) {
 }
 CLEAVE_LIFT_TEMPLATE(cast, class T, T)
 
+namespace detail {
+/// x in the type in which numbers of its type are added up: float for 16 bits. What the user left unreduced keeps its
+/// type, as it may not be rounded.
+constexpr operand widened(const operand& x) {
+  const element type = element_beside(x);
+  if (accumulator_of(type) == type || x.from.in->is_unreduced(x.from)) return x;
+  return placed(cast(x, accumulator_of(type)), x);
+}
+/// What was computed of `widened(x)`, in the type of x.
+constexpr value as_before(const value& computed, const operand& x) {
+  const element type = element_beside(x);
+  return !computed.ok() || computed.in->at(computed).type.element == type ? computed : cast(placed(computed, x), type);
+}
+} // namespace detail
+
 /// The sum of a * b over the given dims. Other dims that both operands have are batch dims. The result has the batch
 /// dims, then the remaining dims of a, then those of b. Communication: a contracted dim that is sharded leaves a
 /// partial sum, which is reduced once. Faults: contracted_dim_missing, element_types_differ, nothing_contracted,
@@ -263,17 +278,18 @@ constexpr value min(operand x, const D&... over) {
   return x.from.in->reduce(reduction::min, x.from, detail::dims_of(over...), x.where);
 }
 CLEAVE_LIFT(min)
-/// The mean over the given dims, or over all dims if none is given. Communication as for `sum`. Faults: dim_missing,
-/// not_floating.
+/// The mean over the given dims, or over all dims if none is given; of 16 bits in float. Communication as for `sum`.
+/// Faults: dim_missing, not_floating.
 template <std::convertible_to<dim_ref>... D>
 constexpr value mean(operand x, const D&... over) {
-  const value total = x.from.in->reduce(reduction::sum, x.from, detail::dims_of(over...), x.where);
+  const operand wide = detail::widened(x);
+  const value total = x.from.in->reduce(reduction::sum, wide.from, detail::dims_of(over...), x.where);
   if (!total.ok()) return total;
   const node& n = total.in->at(total);
   if (is_integer(n.type.element) || n.type.element == element::boolean)
     return total.in->fail(fault::not_floating, "mean", x.where);
   const value count = total.in->count(n.over, n.type.element, x.where);
-  return total.in->elementwise(op::div, std::array{total, count}, x.where);
+  return detail::as_before(total.in->elementwise(op::div, std::array{total, count}, x.where), x);
 }
 CLEAVE_LIFT(mean)
 
@@ -344,12 +360,15 @@ constexpr value log_softmax(operand x, dim_ref over) {
   return x - logsumexp(x, over);
 }
 CLEAVE_LIFT(log_softmax)
-/// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences.
-/// Communication: if the dim is sharded, two numbers for each slice are reduced.
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences. Of
+/// 16 bits, mean and variance are computed in float. Communication: if the dim is sharded, two numbers for each slice
+/// are reduced.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
   const called_at user(x, "layer_norm");
-  const value centred = x - mean(x, over);
-  return centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias;
+  const operand wide = detail::widened(x);
+  const value centred = wide - mean(wide, over);
+  const value normal = centred * rsqrt(mean(centred * centred, over) + epsilon);
+  return detail::as_before(normal, x) * scale + bias;
 }
 CLEAVE_LIFT(layer_norm)
 /// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to

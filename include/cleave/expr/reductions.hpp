@@ -77,15 +77,16 @@ constexpr std::pair<value, value> moments(std::string_view name, operand x, cons
     return {bad, bad};
   }
   const called_at user(x);
-  const value middle = mean(x, over...);
-  const value off = x - middle;
-  return {middle, mean(off * off, over...)};
+  const operand wide = widened(x);
+  const value middle = mean(wide, over...);
+  const value off = wide - middle;
+  return {as_before(middle, x), as_before(mean(off * off, over...), x)};
 }
 } // namespace detail
 
 /// Mean and variance along the dims, or along all dims if none is given. The variance is the mean of squared
-/// differences from the mean, which avoids cancellation. Real floating-point numbers. Communication: two all-reduces if
-/// a dim is sharded. Faults: dim_missing, not_floating.
+/// differences from the mean, which avoids cancellation; both of 16 bits are computed in float. Real floating-point
+/// numbers. Communication: two all-reduces if a dim is sharded. Faults: dim_missing, not_floating.
 template <std::convertible_to<dim_ref>... D>
 constexpr std::pair<value, value> moments(operand x, const D&... over) {
   return detail::moments("moments", x, over...);

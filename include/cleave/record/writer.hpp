@@ -59,6 +59,9 @@ class graph_writer {
     return second >= 0 && relate({narrowed(first), narrowed(second), no_dim}, op, where);
   }
 
+  /// Whether the user pinned a value as unreduced.
+  constexpr bool is_unreduced(value v) const { return v.ok() && is_partial(named_by(v.id)); }
+
   /// Notes the first fault.
   constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {},
                         std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
@@ -70,6 +73,16 @@ class graph_writer {
   }
 
  protected:
+  /// What a value is another name of.
+  constexpr node_id named_by(node_id u) const {
+    const node* nodes = made_.nodes.data();
+    while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
+    return u;
+  }
+  constexpr bool is_partial(node_id u) const {
+    const node& from = made_.nodes.data()[u];
+    return (from.code == op::input || from.code == op::reshard) && from.pin.is_partial();
+  }
   /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
   /// undo what the user wrote.
   constexpr bool passes_partials(const node& n) {
@@ -79,10 +92,9 @@ class graph_writer {
     element of = element::none;
     const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k) {
-      node_id u = n.in.items[k];
-      while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
+      const node_id u = named_by(n.in.items[k]);
+      if (!is_partial(u)) continue;
       const node& from = nodes[u];
-      if ((from.code != op::input && from.code != op::reshard) || !from.pin.is_partial()) continue;
       partial = narrowed(partial | 1u << k);
       axes = axes | from.pin.unreduced();
       how = from.pin.combine();

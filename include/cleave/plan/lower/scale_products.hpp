@@ -5,36 +5,64 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
 
+#include <bit>
+
 namespace cleave::inline v0::lowering {
 
 /// What an entry of an expression is: a number, or a sum of multiples of the product, of the addend, or of both.
 inline constexpr std::uint8_t a_number = 0, of_product = 1, of_addend = 2, of_others = 4;
 
-/// What an operation makes of such operands.
-constexpr std::uint8_t form_of(const fused_op& o, const std::uint8_t* known) {
-  const std::uint8_t a = known[o.in[0]], b = known[o.in[1]];
+/// An entry of an expression, and by what it is a multiple. A library multiplies the numbers with each other first, so
+/// together they must be far from the ends of the range of float: powers of 2 of the literals, and how many numbers are
+/// known at run time only.
+struct multiple {
+  std::uint8_t form = a_number, at_run_time = 0;
+  int power = 0;
+};
+inline constexpr int most_power = 60;
+
+/// How far the exponent of a number is from 0. Zeros, infinities and NaN are farther than any.
+constexpr int power_of_two(double number) {
+  const int exponent = static_cast<int>(std::bit_cast<std::uint64_t>(number) >> 52 & 0x7ff);
+  return exponent > 1023 ? exponent - 1023 : 1023 - exponent;
+}
+constexpr multiple times(const multiple& a, const multiple& b) {
+  return {narrowed(a.form | b.form), narrowed(a.at_run_time + b.at_run_time), a.power + b.power};
+}
+
+/// What an operation makes of such operands. A number that is computed from others is one number.
+constexpr multiple multiple_of(const fused_op& o, const multiple* known) {
+  const multiple &a = known[o.in[0]], &b = known[o.in[1]];
+  constexpr multiple others{of_others}, some_number{a_number, 1};
   switch (o.code) {
-    case op::constant:
-    case op::count: return a_number;
+    case op::constant: return {a_number, 0, power_of_two(o.scalar)};
+    case op::count: return {};
     case op::identity:
     case op::neg: return a;
     case op::add:
-    case op::sub: return (a == a_number) == (b == a_number) ? narrowed(a | b) : of_others;
-    case op::mul: return a == a_number || b == a_number ? narrowed(a | b) : of_others;
-    case op::div: return b == a_number ? a : of_others;
-    default: return of_others;
+    case op::sub:
+      if (a.form == a_number && b.form == a_number) return some_number;
+      if (a.form == a_number || b.form == a_number) return others;
+      return {narrowed(a.form | b.form), a.at_run_time > b.at_run_time ? a.at_run_time : b.at_run_time,
+              a.power > b.power ? a.power : b.power};
+    case op::mul:
+    case op::div:
+      if (b.form == a_number)
+        return a.form == a_number && a.at_run_time + b.at_run_time > 0 ? some_number : times(a, b);
+      return o.code == op::mul && a.form == a_number ? times(a, b) : others;
+    default: return others;
   }
 }
 
-/// Whether a map computes alpha * product + beta * addend with numbers alpha and beta; the addend, if it has one, is
-/// an array like the result.
+/// Whether a map computes alpha * product + beta * addend with numbers alpha and beta, which may be computed before they
+/// are multiplied; the addend, if it has one, is an array like the result.
 constexpr bool scales_product(const program& p, const step& m, std::uint16_t product) {
   const buffer& out = p.buffers[m.out];
   const auto alike = [&](const buffer& x) {
     return x.form == form::shard && x.type == out.type && x.where == out.where;
   };
   if (m.ops < 2 || !alike(p.buffers[product]) || !alike(out)) return false;
-  std::uint8_t known[max_fused_ops]{};
+  multiple known[max_fused_ops]{};
   std::uint16_t addend = product;
   for (std::size_t t = 0; t < m.ops; ++t) {
     const fused_op& o = p.fused_ops[m.first_op + t];
@@ -42,16 +70,18 @@ constexpr bool scales_product(const program& p, const step& m, std::uint16_t pro
     if (o.code == op::input) {
       const std::uint16_t read = m.in[o.arg];
       const buffer& x = p.buffers[read];
-      known[t] = read == product ? of_product : x.type.rank == 0 && x.form == form::shard ? a_number : of_addend;
-      if (known[t] != of_addend) continue;
+      known[t].form = read == product ? of_product : x.type.rank == 0 && x.form == form::shard ? a_number : of_addend;
+      known[t].at_run_time = known[t].form == a_number ? 1 : 0;
+      if (known[t].form != of_addend) continue;
       if (!alike(x) || (addend != product && addend != read)) return false;
       addend = read;
     } else {
-      known[t] = form_of(o, known);
-      if (known[t] >= of_others) return false;
+      known[t] = multiple_of(o, known);
+      if (known[t].form >= of_others) return false;
+      if (known[t].form != a_number && (known[t].at_run_time > 1 || known[t].power > most_power)) return false;
     }
   }
-  return (known[m.ops - 1u] & of_product) != 0;
+  return (known[m.ops - 1u].form & of_product) != 0;
 }
 
 constexpr bool touches(const emitted& e, const step& s, std::size_t memory) {
