@@ -79,6 +79,40 @@ TEST(numbers, means_of_half) {
   }
 }
 
+inline constexpr cleave::dim<"long", 3'000'000'000> long_dim;
+constexpr cleave::function short_index([](auto x) { return sum(cleave::cast<int>(iota<std::int8_t>(x, row)), row); });
+constexpr cleave::function short_count([](auto x) { return cleave::count<std::uint8_t>(x) + cleave::sum(x, row); });
+constexpr cleave::function far_index([](auto x) { return argmax(broadcast(x, long_dim), long_dim); });
+constexpr cleave::function far_count([](auto x) { return cleave::count<int>(broadcast(x, long_dim)); });
+/// An index or a number of elements that its type cannot hold is an error of the call, on every rank.
+TEST(numbers, indices_too_large_for_their_type) {
+  const cleave::grid g = grid_of_all();
+  const auto refuses = [](auto&& call, const std::string& words) {
+    try {
+      call();
+      ADD_FAILURE() << "does not throw: " << words;
+    } catch (const cleave::shape_error& e) {
+      EXPECT_EQ(std::string(e.what()), "cleave: " + words + ", which cannot hold so many");
+    }
+  };
+  number<int> i(g, {});
+  number<std::uint8_t> n(g, {});
+  const auto of_rows = [&](std::int64_t rows) {
+    cleave::tensor<std::uint8_t, mesh(row / line)> x(g, {rows});
+    i = short_index(x);
+    n = short_count(x);
+  };
+  of_rows(128);
+  EXPECT_EQ(i.item(), 127 * 64);
+  EXPECT_EQ(n.item(), 128);
+  refuses([&] { of_rows(129); }, "dim 'row' has extent 129, but the function numbers its indices in i8");
+  cleave::tensor<std::uint8_t, mesh(row / line)> x(g, {256});
+  refuses([&] { n = short_count(x); }, "dim 'row' has extent 256, but the function numbers its indices in u8");
+  const std::string far = "dim 'long' has extent 3000000000, but the function numbers its indices in i32";
+  refuses([&] { i = far_index(n); }, far);
+  refuses([&] { i = far_count(n); }, far);
+}
+
 constexpr cleave::function classes([](auto label) { return cleave::one_hot<float>(label, kind); });
 TEST(numbers, short_labels) {
   const cleave::grid g = grid_of_all();

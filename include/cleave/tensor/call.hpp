@@ -53,6 +53,7 @@ class call_site {
       if (at.dims[d] == dynamic) raise<shape_error>(wording::extent_unknown(p_.dims[d].name));
     if (!fits) refuse(at);
     check_promises(at);
+    check_indices(at);
     return at;
   }
 
@@ -87,6 +88,22 @@ class call_site {
         if (!p_.dims[b.type[i]].divisible) continue;
         if (const std::int64_t parts = at.axes.product(b.where[i]); at.dims[b.type[i]] % parts != 0)
           raise<shape_error>(wording::extent_not_divisible(name_of_dim(b.type[i]), parts, at.dims[b.type[i]]));
+      }
+  }
+
+  /// Indices and numbers of elements fit into the types in which the plan has them.
+  void check_indices(const sizes& at) const {
+    for (const step& s : p_.steps)
+      for (const fused_op& o : fused_ops_of(p_, s)) {
+        if (!is_integer(o.type)) continue;
+        const dim_set dims = o.code == op::iota ? dim_bit(s.loop[o.arg]) : o.code == op::count ? o.over : dim_set{};
+        double most = 1;
+        for (dim_id d = 0; d < p_.dims.size(); ++d) {
+          if ((dims & dim_bit(d)) == 0) continue;
+          most *= static_cast<double>(at.dims[d]);
+          if (!has_number(o.type, o.code == op::iota ? std::max(most - 1, 0.0) : most))
+            raise<shape_error>(wording::index_too_large(name_of_dim(d), at.dims[d], name_of(o.type)));
+        }
       }
   }
 

@@ -82,6 +82,12 @@ namespace wording {
   return sentence({"dim ", quoted(dim), " has extent ", number(got), ", but the function needs at least ",
                    number(least), ", for a slice or for a gradient at a border"});
 }
+/// mend: Name a wider type, as in `iota<std::int64_t>(x, row)` and `count<std::int64_t>(x)`. argmax, argmin, top_k,
+/// labels and start indices of 32 bits need dims of at most 2^31 - 1 indices: split a longer one.
+[[gnu::cold]] inline std::string index_too_large(std::string_view dim, std::int64_t got, std::string_view type) {
+  return sentence({"dim ", quoted(dim), " has extent ", number(got), ", but the function numbers its indices in ", type,
+                   ", which cannot hold so many"});
+}
 /// mend: Positions begin with 0; or name the dim: `x.extent(batch)`.
 [[gnu::cold]] inline std::string no_such_dim(std::int64_t rank, std::int64_t got) {
   return sentence({"the tensor has ", number(rank), " dims, and none at position ", number(got)});
