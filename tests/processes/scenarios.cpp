@@ -4,6 +4,7 @@
 // What only a process of its own can show: MPI or Kokkos missing or finalised, no memory, ranks that die or leave. The
 // argument names the scenario; run.py says what must come of it.
 #include <cleave/cleave.hpp>
+#include <cleave/tensor/slabs.hpp>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -319,6 +320,30 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
            if (!first && rank() == 1) leave_memory(std::uint64_t{1} << 23);
            out = cleave::gather(table, row, at);
          }
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"no_memory_to_gather",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {1 << 12, 1 << 10});
+       if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
+       try {
+         static_cast<void>(cleave::gather_to(x, 1));
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"no_memory_for_slabs",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {1 << 12, 1 << 10});
+       if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
+       try {
+         cleave::gather_slabs(x, 1, std::int64_t{1} << 25, [](std::int64_t, std::int64_t, const double*) {});
        } catch (const std::exception& e) {
          return ends_with(e);
        }

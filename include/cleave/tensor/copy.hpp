@@ -6,10 +6,12 @@
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/storage/as.hpp>
+#include <cleave/tensor/allocate_on_all.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace cleave::inline v0 {
@@ -70,19 +72,31 @@ class whole_on_rank {
   /// Collective over the communicator of the tensor's grid. Throws mesh_error on all ranks if there is no such rank.
   whole_on_rank(const tensor_state& t, int rank)
       : alone_(mesh_value{}, t.grid.state().everyone().handle, {}, on_ranks{rank, 1}),
-        bytes_(t.global.elements() * size_of(t.element)) {
-    if (alone_.active()) all_ = allocate(bytes_);
-  }
+        bytes_(t.global.elements() * size_of(t.element)) {}
   bool is_here() const { return alone_.active(); }
-  void gather(const tensor_state& t, void* host) {
+  /// To memory of the host that `make_room` gives, where the rank is. Throws memory_error on all ranks.
+  template <class F>
+  void gather(const tensor_state& t, F&& make_room) {
     require_kokkos();
-    comm::grid_copy(t.grid.state(), alone_.state(), transfer(t, t.where, layout{})).run(t.packed(), all_.get());
-    if (is_here()) copy_bytes<Kokkos::HostSpace, memory_space>(host, all_.get(), bytes_);
+    void* host = nullptr;
+    std::optional<comm::grid_copy> copy;
+    allocate_on_all(t.grid.state(), [&] {
+      if (is_here()) host = make_room();
+      if (is_here() && !on_host) all_ = allocate(bytes_);
+      copy.emplace(t.grid.state(), alone_.state(), transfer(t, t.where, layout{}));
+    });
+    copy->run(t.packed(), on_host ? host : all_.get());
+    if (is_here() && !on_host) copy_bytes<Kokkos::HostSpace, memory_space>(host, all_.get(), bytes_);
   }
   void scatter(const tensor_state& t, const void* host) {
     require_kokkos();
-    if (is_here()) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
-    comm::grid_copy(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where)).run(all_.get(), t.begin_writing());
+    std::optional<comm::grid_copy> copy;
+    allocate_on_all(t.grid.state(), [&] {
+      if (is_here() && !on_host) all_ = allocate(bytes_);
+      copy.emplace(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where));
+    });
+    if (is_here() && !on_host) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
+    copy->run(on_host ? host : all_.get(), t.begin_writing());
     t.end_writing();
   }
 
@@ -103,18 +117,24 @@ class whole_on_rank {
 /// The whole tensor in host memory, row-major, on one rank of the communicator; empty on the others. Partial values are
 /// reduced first. Collective over the communicator of the grid; ranks that are not devices call it too. Communication:
 /// one message from each shard; a partial tensor also needs one all-reduce. Throws mesh_error on all ranks if there is
-/// no such rank or the ranks do not name the same one.
+/// no such rank or the ranks do not name the same one, and memory_error if one of them has not enough memory.
 template <class T, auto Layout>
 std::vector<T> gather_to(const tensor<T, Layout>& x, int rank) {
   detail::whole_on_rank whole(x.state(), rank);
-  const auto n = whole.is_here() ? as_size(x.size()) : 0;
-  const auto host = std::make_unique<T[]>(n);
-  whole.gather(x.state(), host.get());
-  return std::vector<T>(host.get(), host.get() + n);
+  // A vector of bool has no array of them.
+  std::conditional_t<std::is_same_v<T, bool>, std::unique_ptr<T[]>, std::vector<T>> all;
+  if constexpr (std::is_same_v<T, bool>) {
+    const auto n = whole.is_here() ? as_size(x.size()) : 0;
+    whole.gather(x.state(), [&] { return all = std::make_unique<T[]>(n), all.get(); });
+    return std::vector<T>(all.get(), all.get() + n);
+  } else {
+    whole.gather(x.state(), [&] { return all.resize(as_size(x.size())), all.data(); });
+    return all;
+  }
 }
 /// Gives a tensor the elements that one rank of the communicator has in host memory, row-major; `all` is not read on
 /// the others. Collective over the communicator of the grid; ranks that are not devices call it too. Communication: one
-/// message to each device. Throws mesh_error as `gather_to` does, and shape_error on all ranks if `all` does not have
+/// message to each device. Throws mesh_error and memory_error as `gather_to` does, and shape_error on all ranks if `all` does not have
 /// as many elements as the tensor.
 template <class T, auto Layout>
 void scatter_from(indexed_span<const std::type_identity_t<T>> all, int rank, const tensor<T, Layout>& x) {
@@ -132,8 +152,8 @@ void scatter_from(indexed_span<const std::type_identity_t<T>> all, int rank, con
 ///
 /// Collective over the communicator from which both grids were made; ranks that are devices of neither grid call it
 /// too. Communication: at most one message from each source shard to each device; a partial source also needs one
-/// all-reduce. Throws grid_error if the grids have different ranks, and shape_error if an extent differs, on all ranks
-/// and before any communication.
+/// all-reduce, and the first copy another one, of a number. Throws on all ranks, before any element is moved: grid_error
+/// if the grids have different ranks, shape_error if an extent differs, and memory_error.
 template <class T, auto From, class U, auto To>
 void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   using types = detail::copy_types<tensor<T, From>, tensor<U, To>>;
@@ -155,8 +175,11 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
         void* bound = here.find_bound(&detail::copy_key<types>, key);
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
-          bound = here.keep_bound(&detail::copy_key<types>, key,
-                                  std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global)));
+          std::shared_ptr<comm::grid_copy> made;
+          detail::allocate_on_all(here, [&] {
+            made = std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global));
+          });
+          bound = here.keep_bound(&detail::copy_key<types>, key, std::move(made));
         }
         const void* const values = source.packed();
         as<comm::grid_copy>(bound)->run(values, target.begin_writing());

@@ -192,6 +192,10 @@ namespace wording {
 [[gnu::cold]] inline std::string bridge_out_of_memory(std::int64_t rank) {
   return sentence({"rank ", number(rank), " of the bridge cannot allocate what it sends and receives"});
 }
+/// mend: Collect in slabs (`gather_slabs`), use more devices, or free memory before the copy.
+[[gnu::cold]] inline std::string copy_out_of_memory(std::int64_t rank) {
+  return sentence({"rank ", number(rank), " cannot allocate what it sends, receives or collects in a copy"});
+}
 /// mend: All ranks that have the side pass the same tensor of one grid. Two groups of ranks that copy at the same time
 /// need a bridge each.
 [[gnu::cold]] inline std::string bridge_grids(std::string_view side) {

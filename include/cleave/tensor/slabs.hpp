@@ -4,6 +4,7 @@
 
 #include <cleave/base/error.hpp>
 #include <cleave/comm/errors.hpp>
+#include <cleave/tensor/allocate_on_all.hpp>
 #include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -81,7 +82,10 @@ class slab_gathering {
     if (row_bytes_ == 0) return;
     const std::int64_t rows = t_.global[0];
     std::unique_ptr<char[]> slab;
-    if (all_.rank == root_) slab.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
+    allocate_on_all(t_.grid.state(), [&] {
+      if (all_.rank == root_) slab.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
+      if (!on_host && sends_) staged_.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
+    });
     std::exception_ptr thrown;
     for (std::int64_t first = 0; first < rows; first += rows_) {
       const range taken{first, std::min(first + rows_, rows)};
@@ -134,11 +138,9 @@ class slab_gathering {
     const shape part = part_of(all_.rank, rows.size());
     const std::int64_t each = part.elements() / part[0] * size_of(t_.element);
     const char* from = in_ + begin * each;
-    std::unique_ptr<char[]> staged;
     if constexpr (!on_host) {
-      staged.reset(new char[as_size(rows.size() * each)]);
-      copy_bytes<Kokkos::HostSpace, memory_space>(staged.get(), from, rows.size() * each);
-      from = staged.get();
+      copy_bytes<Kokkos::HostSpace, memory_space>(staged_.get(), from, rows.size() * each);
+      from = staged_.get();
     }
     shape zero;
     zero.rank = part.rank;
@@ -156,6 +158,7 @@ class slab_gathering {
   std::int64_t row_bytes_ = 0, rows_ = 1;
   const char* in_ = nullptr;
   std::shared_ptr<void> reduced_{};
+  std::unique_ptr<char[]> staged_{};
 };
 
 } // namespace detail
@@ -167,8 +170,8 @@ class slab_gathering {
 ///
 /// Collective over the communicator of the grid; ranks that are not devices call it too. The least `most_bytes` of all
 /// ranks holds. Communication: for each slab one message from each shard that has rows of it; a partial tensor also
-/// needs one all-reduce. Throws mesh_error on all ranks if there is no such rank or they do not name the same one, and
-/// shape_error if an extent other than the first is larger than an int.
+/// needs one all-reduce. Throws mesh_error on all ranks if there is no such rank or they do not name the same one,
+/// shape_error if an extent other than the first is larger than an int, and memory_error.
 template <class T, auto Layout, class F>
   requires(tensor<T, Layout>::rank > 0)
 void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes, F&& take) {
