@@ -350,6 +350,40 @@ TEST(strided, calls_with_more_views_are_bound_anew) {
   }
 }
 
+TEST(strided, views_of_some_ranks) {
+  const cleave::grid g = support::grids(mesh).front();
+  const std::int64_t many = 6 * support::ranks();
+  const field plain(g, {many, many});
+  const auto local = plain.local_extents();
+  const auto n = static_cast<std::size_t>(local[0]), m = static_cast<std::size_t>(local[1]);
+  const memory_2d padded("padded", n, m + 1);
+  const strided_2d view = Kokkos::subview(padded, std::pair<std::size_t, std::size_t>(0, n),
+                                          std::pair<std::size_t, std::size_t>(0, m));
+  const bool last = support::rank() == support::ranks() - 1;
+  // A View that is not contiguous on one rank, and none on the others.
+  const auto some = [&] { return last ? field(g, {many, many}, view) : field(g, {many, many}); };
+  if (support::ranks() == 1) {
+    some();
+  } else {
+    EXPECT_THROW(some(), cleave::view_error);
+  }
+  // Nothing can be assigned to a tensor of which one rank has constants.
+  using constants_2d = Kokkos::View<const double**, Kokkos::LayoutStride, cleave::memory_space>;
+  const field read = last ? field(g, {many, many}, constants_2d(view)) : field(g, {many, many}, view);
+  EXPECT_THROW(read.fill(1), cleave::view_error);
+  const field copy = read;
+  EXPECT_EQ(copy.to_global(), plain.to_global());
+  // A number that is a constant.
+  using one = cleave::tensor<double, mesh()>;
+  const Kokkos::View<double, cleave::memory_space> number("number");
+  Kokkos::deep_copy(number, 2.5);
+  const one constant(g, {}, Kokkos::View<const double, cleave::memory_space>(number));
+  one twice(g, {});
+  twice = constant + constant;
+  EXPECT_EQ(twice.item(), 5);
+  EXPECT_THROW(constant.fill(1), cleave::view_error);
+}
+
 TEST(strided, wrong_views_are_refused) {
   const auto says = [](auto&& f) -> std::string {
     try {

@@ -174,7 +174,10 @@ inline bool countable(indexed_span<const std::int64_t> extents, element e) {
 /// lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
  public:
-  shard_agreement(indexed_span<const std::int64_t> extents, const view_fault& misfit, bool is_strided,
+  /// What the shard of a device is: a contiguous View, one that is not, one of constants, or memory of its own.
+  enum : unsigned { contiguous = 0, strided = 1, constants = 2, own_memory = 4 };
+
+  shard_agreement(indexed_span<const std::int64_t> extents, const view_fault& misfit, unsigned kind,
                   std::int64_t missing_bytes, const comm::group& everyone)
       : everyone_(everyone) {
     mine_[0] = std::ssize(extents);
@@ -183,7 +186,7 @@ class shard_agreement {
     mine_[teller] = misfit.what == view_fault::none ? -everyone.size : -everyone.rank;
     mine_[bytes] = missing_bytes;
     mine_[without] = missing_bytes == 0 ? -1 : everyone.rank;
-    mine_[strided] = is_strided ? 1 : 0;
+    for (int k = 0; k < kinds; ++k) mine_[first_kind + k] = (kind >> k & 1) != 0 ? everyone.rank : -1;
   }
   void reach(grid_state& on) {
     on.guarded([&] {
@@ -206,8 +209,13 @@ class shard_agreement {
         raise<shape_error>(wording::extent_not_divisible(dim.name, parts, most));
     }
   }
-  /// Whether the View of any rank is not contiguous.
-  bool any_strided() const { return all_[strided] != 0; }
+  bool any_constants() const { return all_[first_kind + 1] >= 0; }
+  /// Whether the View of any device is not contiguous, or is one of constants. Throws where another one has none.
+  bool needs_strides() const {
+    const std::int64_t view = std::max(all_[first_kind], all_[first_kind + 1]), none = all_[first_kind + 2];
+    if (view >= 0 && none >= 0) raise<view_error>(wording::view_on_some(view, none));
+    return view >= 0;
+  }
   void check_memory() const {
     if (all_[without] >= 0)
       raise<memory_error>(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
@@ -227,7 +235,7 @@ class shard_agreement {
 
  private:
   static constexpr int fields = max_rank + 1, teller = 2 * fields, bytes = teller + 1, without = teller + 2,
-                       strided = teller + 3, told = teller + 4;
+                       first_kind = teller + 3, kinds = 3, told = first_kind + kinds;
   const comm::group& everyone_;
   std::int64_t mine_[told] = {}, all_[told] = {};
 };
@@ -249,28 +257,33 @@ class shard_agreement {
   t.element = e;
   t.global.rank = s.rank();
   detail::view_fault misfit;
-  bool allocated = true, is_strided = false, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
+  unsigned kind = detail::shard_agreement::contiguous;
+  if (view == nullptr && on.active()) kind = detail::shard_agreement::own_memory;
+  if (view != nullptr && view->read_only) kind = detail::shard_agreement::constants;
+  bool allocated = true, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
   for (std::int64_t n : extents) usable = usable && n >= 0;
   if (usable) {
     for (std::size_t i = 0; i < extents.size(); ++i) t.global[i] = extents[i];
     if (on.active()) t.held = box_of(t.global, where, on.here(), on.sizes());
     t.held.rank = t.global.rank;
     t.local = t.held.extents();
-    if (view != nullptr)
-      misfit = detail::check_view(*view, t.local),
-      is_strided = !detail::is_contiguous(*view, t.local) || view->has_ghosts();
-    else allocated = try_allocate(t.bytes(), t.memory);
+    if (view != nullptr) {
+      misfit = detail::check_view(*view, t.local);
+      if (!detail::is_contiguous(*view, t.local) || view->has_ghosts()) kind |= detail::shard_agreement::strided;
+    } else {
+      allocated = try_allocate(t.bytes(), t.memory);
+    }
   }
-  detail::shard_agreement all(extents, misfit, is_strided, allocated ? 0 : t.bytes(), on.everyone());
+  detail::shard_agreement all(extents, misfit, kind, allocated ? 0 : t.bytes(), on.everyone());
   all.reach(on);
   all.check_extents(s, where, on.sizes());
   if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());
   all.check_memory();
   all.check_views(on, s, misfit);
-  if (view != nullptr && (all.any_strided() || view->read_only)) {
-    t.read_only = view->read_only;
+  if (all.needs_strides() && view != nullptr) {
+    t.read_only = all.any_constants();
     t.stride = view->stride;
-    if (!view->read_only) t.ghosts = view->ghosts;
+    if (!t.read_only) t.ghosts = view->ghosts;
     t.strided = view->access;
     t.strided->classify(t);
   }

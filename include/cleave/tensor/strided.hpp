@@ -28,7 +28,7 @@ inline void copy_strided(const shape& extents, const strides& stride, const void
   copy_box(make_copy(extents, stride, 0, stride, 0), from, to, size);
 }
 
-/// The sets of strides and ghosts that the tensors of a grid have. Every rank has as many entries, each with its own.
+/// The sets of strides and ghosts that the tensors of a grid have. Every device has as many entries, each with its own.
 struct stride_classes {
   struct entry {
     strides stride;
@@ -44,19 +44,21 @@ struct stride_classes {
 };
 inline constexpr char stride_classes_key = 0;
 
+/// Collective over the devices.
 inline void classify_strides(tensor_state& t) {
   grid_state& on = t.grid.state();
+  if (!on.active()) return;
   void* found = on.find_bound(&stride_classes_key, {});
   if (found == nullptr) found = on.keep_bound(&stride_classes_key, {}, std::shared_ptr<void>(new stride_classes));
   auto& classes = *as<stride_classes>(found);
   const int last = t.local.rank - 1;
-  const bool unit = t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
+  const bool unit = last < 0 || t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
   std::int64_t number = classes.find(t, 0), all[3];
   // Until all ranks have the same entry: each takes its next one that is not before anybody's.
   do {
     const std::int64_t mine[3] = {number, -number, unit ? 0 : 1};
     on.guarded(
-        [&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.everyone().handle), "MPI_Allreduce"); });
+        [&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.world().handle), "MPI_Allreduce"); });
     if (all[0] != number) number = classes.find(t, all[0]);
   } while (all[0] != -all[1]);
   if (number == std::ssize(classes.known)) classes.known.push_back({t.stride, t.ghosts});
