@@ -389,6 +389,28 @@ TEST(lookup, rows_of_a_node_are_added_where_they_are) {
   }
 }
 
+// The devices of one group share memory, those of another are on two nodes: in checked mode all agree that there is
+// memory for what travels, also those for whom nothing does.
+TEST(lookup, groups_on_one_node_and_on_two) {
+  if (support::ranks() < 4 || support::ranks() % 2 != 0) return;
+  const int before = cleave::comm::node_ranks();
+  cleave::comm::node_ranks() = support::ranks() - 1;
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {2, support::ranks() / 2});
+  // Communicators of nodes are made when a group is first asked for.
+  g.state().group_of(cleave::axis_set{}.with(0));
+  cleave::comm::node_ranks() = before;
+  g.check({.calls = true, .nans = true, .time_limit = 20});
+  constexpr std::int64_t words = 401;
+  shared_look_ups u(g, words, 3, 900);
+  shared_look_ups::Table table(g, {words, 3}), sums(g, {words, 3});
+  for (int run = 0; run < 3; ++run) {
+    u.fill_table(table, run);
+    u.rows = u.take(table, u.ids);
+    u.expect_rows(run);
+    sums = u.add(u.rows, u.ids);
+  }
+}
+
 // The sum of an element is that of a loop over the indices, to the last bit, in every run.
 TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
   using Rows = cleave::tensor<float, mesh(place)>;

@@ -47,6 +47,10 @@ class row_transport {
 
   std::int64_t length() const { return here_.length; }
   bool alone() const { return group_.size == 1; }
+  /// Where these devices share memory: as others may `exchange` meanwhile, with whom they agree that there is memory.
+  void exchange_nothing() {
+    allocate_everywhere(grid_, 0, [] {});
+  }
   /// Sends packed rows to all peers and receives theirs.
   const T* exchange(const row_list& to, const row_list& from, const T* rows, const strided_dims& packed) {
     const std::int64_t sent = to.rows() * length(), received = from.rows() * length();
@@ -103,6 +107,7 @@ class row_gather final : public row_lookup, row_transport<T, I> {
       : row_transport<T, I>(grid, t, over, false), shared_(grid, t, over, this->group_) {}
   void run(const void* const* in, void* out) override {
     if (shared_.open(as<T>(in[0]))) {
+      this->exchange_nothing();
       shared_.gather(as<I>(in[1]), as<T>(out));
       shared_.close();
     } else {
@@ -190,6 +195,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
     if (this->alone()) return scatter_rows(this->here_, rows, indices, sums, keys_.get());
     if (shared_.open(rows, indices)) {
+      this->exchange_nothing();
       shared_.add(sums);
       return shared_.close();
     }
