@@ -9,6 +9,7 @@
 #include <cleave/comm/agreement.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_node.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -339,6 +340,7 @@ class grid_state {
       comm::transport_mode();
       comm::overlap_mode();
       comm::node_ranks();
+      comm::gpu_aware_mode();
     } catch (const environment_error&) {
       return std::current_exception();
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/values.hpp>
 
 namespace cleave::inline v0::nn {
 
@@ -27,8 +28,10 @@ constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon =
 /// dim, one sum for each slice is reduced.
 constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
   const called_at user(x, "rms_norm");
-  const operand wide = cleave::detail::widened(x);
-  return cleave::detail::as_before(wide * rsqrt(mean(wide * wide, over) + epsilon), x) * scale;
+  const element type = element_in(x.from), computed = accumulator_of(type);
+  if (computed == type) return x * rsqrt(mean(x * x, over) + epsilon) * scale;
+  const value wide = cast(x, computed);
+  return cast(wide * rsqrt(mean(wide * wide, over) + epsilon), type) * scale;
 }
 CLEAVE_LIFT(rms_norm)
 

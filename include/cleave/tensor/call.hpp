@@ -98,7 +98,7 @@ class call_site {
         if (!is_integer(o.type)) continue;
         const dim_set dims = o.code == op::iota ? dim_bit(s.loop[o.arg]) : o.code == op::count ? o.over : dim_set{};
         double most = 1;
-        for (dim_id d = 0; d < p_.dims.size(); ++d) {
+        for (dim_id d = 0; d < max_dims && d < p_.dims.size(); ++d) {
           if ((dims & dim_bit(d)) == 0) continue;
           most *= static_cast<double>(at.dims[d]);
           if (!has_number(o.type, o.code == op::iota ? std::max(most - 1, 0.0) : most))

@@ -134,8 +134,8 @@ std::vector<T> gather_to(const tensor<T, Layout>& x, int rank) {
 }
 /// Gives a tensor the elements that one rank of the communicator has in host memory, row-major; `all` is not read on
 /// the others. Collective over the communicator of the grid; ranks that are not devices call it too. Communication: one
-/// message to each device. Throws mesh_error and memory_error as `gather_to` does, and shape_error on all ranks if `all` does not have
-/// as many elements as the tensor.
+/// message to each device. Throws mesh_error and memory_error as `gather_to` does, and shape_error on all ranks if `all`
+/// does not have as many elements as the tensor.
 template <class T, auto Layout>
 void scatter_from(indexed_span<const std::type_identity_t<T>> all, int rank, const tensor<T, Layout>& x) {
   detail::whole_on_rank whole(x.state(), rank);
@@ -152,8 +152,8 @@ void scatter_from(indexed_span<const std::type_identity_t<T>> all, int rank, con
 ///
 /// Collective over the communicator from which both grids were made; ranks that are devices of neither grid call it
 /// too. Communication: at most one message from each source shard to each device; a partial source also needs one
-/// all-reduce, and the first copy another one, of a number. Throws on all ranks, before any element is moved: grid_error
-/// if the grids have different ranks, shape_error if an extent differs, and memory_error.
+/// all-reduce, and the first copy another one, of a number. Throws on all ranks, before any element is moved:
+/// grid_error if the grids have different ranks, shape_error if an extent differs, and memory_error.
 template <class T, auto From, class U, auto To>
 void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   using types = detail::copy_types<tensor<T, From>, tensor<U, To>>;

@@ -54,8 +54,8 @@ constexpr multiple multiple_of(const fused_op& o, const multiple* known) {
   }
 }
 
-/// Whether a map computes alpha * product + beta * addend with numbers alpha and beta, which may be computed before they
-/// are multiplied; the addend, if it has one, is an array like the result.
+/// Whether a map computes alpha * product + beta * addend with numbers alpha and beta, which may be computed first; the
+/// addend, if it has one, is an array like the result.
 constexpr bool scales_product(const program& p, const step& m, std::uint16_t product) {
   const buffer& out = p.buffers[m.out];
   const auto alike = [&](const buffer& x) {
