@@ -134,8 +134,8 @@ std::vector<T> gather_to(const tensor<T, Layout>& x, int rank) {
 }
 /// Gives a tensor the elements that one rank of the communicator has in host memory, row-major; `all` is not read on
 /// the others. Collective over the communicator of the grid; ranks that are not devices call it too. Communication: one
-/// message to each device. Throws mesh_error and memory_error as `gather_to` does, and shape_error on all ranks if `all`
-/// does not have as many elements as the tensor.
+/// message to each device. Throws mesh_error and memory_error as `gather_to` does, and shape_error on all ranks if
+/// `all` does not have as many elements as the tensor.
 template <class T, auto Layout>
 void scatter_from(indexed_span<const std::type_identity_t<T>> all, int rank, const tensor<T, Layout>& x) {
   detail::whole_on_rank whole(x.state(), rank);

@@ -143,8 +143,8 @@ namespace wording {
   return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has stride ", number(got),
                    ", but its elements are apart only from ", number(least), " on"});
 }
-/// mend: Wrap a View on every device or on none, if it is not contiguous or its elements are constants. A device without
-/// elements wraps an empty View.
+/// mend: Wrap a View on every device or on none, if it is not contiguous or its elements are constants. A device
+/// without elements wraps an empty View.
 [[gnu::cold]] inline std::string view_on_some(std::int64_t view, std::int64_t none) {
   return sentence(
       {"the tensor wraps a strided or constant View on rank ", number(view), ", but none on rank ", number(none)});
