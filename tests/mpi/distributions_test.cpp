@@ -28,12 +28,12 @@ inline constexpr cleave::dim<"col"> col;
 
 double value_at(std::int64_t i, std::int64_t j) { return static_cast<double>(1000 * i + j); }
 
-/// What the check of the arrays costs: an all-reduce of a number.
+/// What the checks of the arrays and of the memory cost: two all-reduces of a number.
 std::int64_t check_bytes() {
   support::reset_charges();
   int one = 1, all = 0;
   MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  return support::charged_bytes();
+  return 2 * support::charged_bytes();
 }
 
 /// The global indices that a rank has along a dim of a block-cyclic matrix, one by one, as ScaLAPACK's INDXL2G counts.

@@ -297,6 +297,28 @@ TEST(loops, that_carry_what_stays) {
   }
 }
 
+/// The predicate is what the iteration before had: a carried value under another name.
+constexpr cleave::function ends_late([](auto x) {
+  return repeat_until_reported(
+      std::tuple(x, false, false),
+      [](auto s) {
+        auto [v, now, before] = s;
+        return std::tuple(v + 1, v >= 3, now);
+      },
+      [](auto s) { return std::get<2>(s); }, 10);
+});
+constexpr cleave::function late_value([](auto x) { return std::get<0>(ends_late(x).first); });
+constexpr cleave::function late_count([](auto x) { return ends_late(x).second.iterations; });
+TEST(loops, whose_predicate_is_carried) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  cleave::tensor<double, mesh()> x(g, {}), last(g, {});
+  cleave::tensor<int, mesh()> iterations(g, {});
+  last = late_value(x);
+  iterations = late_count(x);
+  EXPECT_EQ(last.item(), 5);
+  EXPECT_EQ(iterations.item(), 5);
+}
+
 // Numbers in a carry: counters, an integer and a double, also within each other, and a carry that is a number alone.
 constexpr cleave::function counted([](auto x) {
   return std::tuple(repeat_times(5, std::tuple(x, std::pair(0, 1.5)),

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 // Conjugate gradients on real grids beside a serial solve with ordinary loops: the same iterates, as many iterations.
 
 namespace {
@@ -207,10 +209,47 @@ TEST(solve_cg, a_breakdown_is_reported) {
   }
 }
 
-// Before the loop the norm of b; in each iteration the halo and two numbers.
+// Right-hand sides whose squares leave the range of their type, and an operator that gives an infinite number.
+template <class T>
+void expect_breakdown(const cleave::grid& g, T size) {
+  cleave::tensor<T, mesh(x_dim / data / model)> b(g, {64}), u(g, {64});
+  cleave::tensor<T, mesh()> residual(g, {});
+  numbers got(g);
+  b.fill(size);
+  solve::cg(line_operator{}, b).into(u, residual, got.iterations, got.ended);
+  EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::broke_down)) << size;
+}
+TEST(solve_cg, squares_beyond_the_range_are_a_breakdown) {
+  struct infinite {
+    constexpr cleave::value operator()(const cleave::value& u) const {
+      return select(iota(u, x_dim) == 5, std::numeric_limits<double>::infinity(), u);
+    }
+  };
+  for (const cleave::grid& g : support::grids(mesh)) {
+    for (const double size : {1e200, 1e-200, 1e-160, std::numeric_limits<double>::infinity()})
+      expect_breakdown<double>(g, size);
+    for (const float size : {1e20F, 1e-24F, std::numeric_limits<float>::infinity()}) expect_breakdown<float>(g, size);
+    Line b(g, {17}), u(g, {17});
+    numbers got(g);
+    b.fill(1e-100);
+    solve::cg(line_operator{}, b).into(u, got.residual, got.iterations, got.ended);
+    EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::converged));
+    b.fill(0);
+    solve::cg(line_operator{}, b).into(u, got.residual, got.iterations, got.ended);
+    EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::converged));
+    b.fill(1);
+    solve::cg(infinite{}, b).into(u, got.residual, got.iterations, got.ended);
+    EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::broke_down));
+    for (double v : u.to_global()) EXPECT_EQ(v, 0);
+    EXPECT_THROW(static_cast<void>(solve::cg(line_operator{}, b, {.iterations = 3000000000.0})), cleave::error);
+    EXPECT_THROW(static_cast<void>(solve::cg(line_operator{}, b, {.iterations = 10.5})), cleave::error);
+  }
+}
+
+// Before the loop the norm of b and how many of its elements are not 0; in each iteration the halo and two numbers.
 constexpr auto plan = cleave::plan<std::tuple<Plane, Number, Count, Count, History>(Plane, double, int)>(on_plane);
-static_assert(plan.count(cleave::kind::exchange) == 1 && plan.count(cleave::kind::all_reduce) == 3);
-static_assert(plan.collectives() == 4);
+static_assert(plan.count(cleave::kind::exchange) == 1 && plan.count(cleave::kind::all_reduce) == 4);
+static_assert(plan.collectives() == 5);
 
 TEST(solve_cg, each_iteration_moves_the_halo_and_two_numbers) {
   const support::only_mpi transport;

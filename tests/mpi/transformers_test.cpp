@@ -94,6 +94,28 @@ TEST(transformers, attention_in_blocks) {
   }
 }
 
+// Many blocks of 16 bits: what is added up from block to block stays exact enough, which it would not in 16 bits.
+inline constexpr cleave::dim<"many blocks", 1024> many_blocks;
+constexpr auto in_many_blocks = cleave::value_and_grad<0, 2>(cleave::function([](auto q, auto k, auto v) {
+  return sum(cleave::cast<float>(cleave::nn::blocked_attention(q, k, v, {position, source_dim, head}, many_blocks)));
+}));
+TEST(transformers, attention_of_16_bits_in_many_blocks) {
+  using Queries = cleave::tensor<cleave::bfloat16, mesh(position / ax, head)>;
+  using Sources = cleave::tensor<cleave::bfloat16, mesh(source_dim, head)>;
+  for (const cleave::grid& g : grids()) {
+    Queries q(g, {4, 2}), dq(g, {4, 2});
+    Sources k(g, {2048, 2}), v(g, {2048, 2}), dv(g, {2048, 2});
+    cleave::tensor<float, mesh()> total(g, {});
+    k.fill_by([](const auto& at) { return cleave::bfloat16(at[0] < 1024 ? 1.0F : -1.0F); });
+    v.fill_by([](const auto& at) { return cleave::bfloat16(at[0] < 1024 ? 0.0F : 1.0F); });
+    in_many_blocks(q, k, v).into(total, dq, dv);
+    // All sources weigh the same, so each result is 1/2.
+    EXPECT_NEAR(total.item(), 4, 0.02);
+    for (const auto x : dv.to_global()) EXPECT_NEAR(static_cast<float>(x), 4.0 / 2048, 1e-5);
+    for (const auto x : dq.to_global()) EXPECT_NEAR(static_cast<float>(x), -std::sqrt(0.5), 0.007);
+  }
+}
+
 constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(
     cleave::function([](auto x, auto router, auto up, auto down) {
       const auto moe = cleave::nn::mixture_of_experts(

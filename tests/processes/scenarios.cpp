@@ -4,6 +4,8 @@
 // What only a process of its own can show: MPI or Kokkos missing or finalised, no memory, ranks that die or leave. The
 // argument names the scenario; run.py says what must come of it.
 #include <cleave/cleave.hpp>
+#include <cleave/sparse/assemble.hpp>
+#include <cleave/tensor/distributions.hpp>
 #include <cleave/tensor/slabs.hpp>
 
 #include <sys/resource.h>
@@ -332,6 +334,48 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
        try {
          static_cast<void>(cleave::gather_to(x, 1));
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"no_memory_for_the_whole",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {1 << 12, 1 << 10});
+       if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
+       try {
+         static_cast<void>(x.to_global());
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"no_memory_for_blocks",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {ranks() << 11, 1 << 10});
+       const auto local = x.local_extents();
+       const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> mine("mine", local[0], local[1]);
+       if (rank() == 1) leave_memory(std::uint64_t{1} << 23);
+       try {
+         cleave::to_blocks(x, mine, {{}, {}});
+       } catch (const std::exception& e) {
+         return ends_with(e);
+       }
+       return 0;
+     }},
+    {"no_memory_to_assemble",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       constexpr std::int64_t n = 1 << 20;
+       std::vector<cleave::sparse::triplet<double>> all;
+       if (rank() == 0)
+         for (std::int64_t i = 0; i < n; ++i) all.push_back({i, i, 1.0});
+       if (rank() == 1) leave_memory(std::uint64_t{1} << 22);
+       try {
+         using matrix = cleave::sparse::csr<double, mesh(row / data), col>;
+         static_cast<void>(cleave::sparse::assemble<matrix>(g, n, n, all));
        } catch (const std::exception& e) {
          return ends_with(e);
        }

@@ -96,6 +96,45 @@ TEST(ComposeMaps, WhatNoMapSaysStaysApart) {
   EXPECT_EQ(planned([](value v) { return shift(roll(v, row, 3), row, 2, border::edge); }, row).remaps, 2);
 }
 
+/// A function of a vector, planned and simulated on two devices that shard it.
+template <class F>
+void expect_planned(F function, dim_ref along,
+                    std::initializer_list<std::pair<std::string_view, std::int64_t>> extents) {
+  spec s;
+  s.mesh.axes = {{x, 2}};
+  s.dims.push_back(placement(along));
+  s.dims[0].axes.push_back(x);
+  recorder in(s.mesh);
+  in.output(function(in.input(element::f64, s)));
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault) << " in " << g.found.op;
+  EXPECT_TRUE(verify_ops(simplify(g)));
+  sizes at = sizes_for(g);
+  for (const auto& [name, extent] : extents) at.dims[static_cast<std::size_t>(g.find_dim(name))] = extent;
+  host_array a(shape_of(g.nodes[g.inputs[0]].type, at));
+  for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = static_cast<double>(i + 1);
+  const program p = partition(g, at);
+  ASSERT_TRUE(p.found.ok());
+  const simulated got = simulate(p, at, std::array{a});
+  EXPECT_EQ(got.problem, "");
+  EXPECT_EQ(first_difference(evaluate(g, at, std::array{a})[0].data, got.results[0].data, 0), -1);
+}
+/// The window has the name of the dim that the padding renamed.
+TEST(ComposeMaps, AWindowIsNoDimOfWhatItReads) {
+  const dim_ref tap{"tap", 5}, wide{"wide", 13}, lag{"lag", 9};
+  const auto correlated = [&](value k) {
+    return dot(windows(pad(k, tap, wide, 4, 4), window{wide, lag, tap}), k, tap);
+  };
+  expect_planned(correlated, tap, {});
+}
+/// Two flips become one exchange when the name between them and the broadcast is gone, which then has a dim that its
+/// operand lacks.
+TEST(ComposeMaps, APermutationStaysAfterABroadcastAlongItsDims) {
+  const dim_ref up{"up"}, across{"across"};
+  const auto turned = [&](value v) { return flip(flip(stop_gradient(broadcast(v, up, across)), up), across); };
+  expect_planned(turned, up, {{"up", 7}, {"across", 3}});
+}
+
 /// All pairs of small maps: where they compose, the composed map takes what the two take.
 TEST(ComposeMaps, AgreeWithOneAfterTheOtherElementByElement) {
   struct simple {

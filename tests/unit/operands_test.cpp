@@ -132,6 +132,14 @@ void expect_fault(const program_of& p, fault f, std::string_view op, unsigned li
   EXPECT_EQ(v.where.line, line);
   EXPECT_EQ(v.where.name(), "operands_test.cpp");
 }
+TEST(operands, windows_beside_a_dim_of_their_name) {
+  program_of p;
+  static_cast<void>(windows(p.u, window{part, row, part, 1, 1, 1, 1}));
+  expect_fault(p, fault::dim_used_twice, "windows", __LINE__ - 1);
+  program_of q;
+  static_cast<void>(windows(q.x, window{row, other, part}, window{col, row, many}));
+  expect_fault(q, fault::dim_used_twice, "windows", __LINE__ - 1);
+}
 // What an operation records first may be refused, and then has no type for what it records next.
 TEST(operands, short_labels_and_starts_that_are_not_reduced) {
   const auto unreduced = [](program_of& p, element type, bool has_dim) {

@@ -113,6 +113,11 @@ namespace wording {
 [[gnu::cold]] inline std::string rank_out_of_memory(std::int64_t bytes, std::string_view what, std::int64_t rank) {
   return sentence({"rank ", number(rank), " cannot allocate ", number(bytes), " bytes for ", what});
 }
+/// mend: Use more devices, or free memory before the call. A tensor that one rank cannot hold comes to it in slabs
+/// (`gather_slabs`).
+[[gnu::cold]] inline std::string rank_without_memory(std::int64_t rank) {
+  return sentence({"rank ", number(rank), " cannot allocate what it sends, receives or collects"});
+}
 /// mend: All ranks of a grid must make the same calls in the same order. Look for a call that depends on the rank, and
 /// for a rank that runs another binary.
 [[gnu::cold]] inline std::string calls_differ(std::int64_t a, std::string_view call_a, std::int64_t b,

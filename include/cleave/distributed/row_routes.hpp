@@ -15,6 +15,7 @@
 
 #include <cstring>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <type_traits>
 
@@ -96,6 +97,8 @@ void allocate_everywhere(grid_state& grid, std::int64_t bytes, F&& allocate) {
   try {
     allocate();
   } catch (const memory_error&) {
+    allocated = false;
+  } catch (const std::bad_alloc&) {
     allocated = false;
   }
   grid.agree_on_memory(allocated, bytes, "what travels between devices");

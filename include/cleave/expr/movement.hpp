@@ -265,7 +265,7 @@ constexpr value windows(operand x, const W&... each) {
     if (m == nullptr) return r.record();
     const int k = r.in().dim(w.at, "windows", x.where);
     if (k < 0) return r.fail(), r.record();
-    if (r.type_.has(k)) return r.fail(fault::dim_used_twice, w.at.name), r.record();
+    if (r.has(k)) return r.fail(fault::dim_used_twice, w.at.name), r.record();
     const std::int64_t length = r.fixed(known_dim(k));
     if (length == dynamic) return r.fail(fault::window_open, w.at.name), r.record();
     if (w.stride < 1 || w.dilation < 1 || length < 1) return r.fail(fault::step_too_small, w.from.name), r.record();

@@ -137,7 +137,6 @@ constexpr bool composes(op code) { return rows_of_remaps[underlying(code)] == in
 using few_maps = static_vector<dim_map, 6>;
 constexpr std::optional<few_maps> composed_maps(const graph& g, const node& inner, const node& outer) {
   few_maps maps;
-  const tensor_type& from = g.nodes[inner.in[0]].type;
   for (const dim_map& first : maps_of(g, inner)) {
     dim_map m = first;
     if (m.at_run_time != 0 || maps.full()) return std::nullopt;
@@ -165,8 +164,10 @@ constexpr std::optional<few_maps> composed_maps(const graph& g, const node& inne
   }
   // An exchange has three maps of an operand at most, and a name for each of its dims.
   if (maps.size() > 3 && inner.arity == 1) return std::nullopt;
-  for (const dim_map& m : maps)
-    if (m.to != m.from && from.has(m.to)) return std::nullopt;
+  for (const dim_map& m : maps) {
+    const tensor_type& from = g.nodes[inner.in[m.operand]].type;
+    if ((m.to != m.from && from.has(m.to)) || (m.window != no_dim && from.has(m.window))) return std::nullopt;
+  }
   return maps;
 }
 

@@ -43,7 +43,8 @@ constexpr int operations_to_pass(const graph& g, const indexed_vector<std::uint8
     if (is_smaller(n.type, smallest)) best = passed, smallest = n.type;
     if (!computes_elements[underlying(n.code)] || readers[u] != 1 || n.pinned != 0 || n.loop != permutation.loop) break;
     const int k = operand_with(g, n, dims);
-    if (k < 0) break;
+    // A broadcast may have dims of the permutation that its operand lacks.
+    if (k < 0 || (g.nodes[n.in[k]].type.set() & dims) != dims) break;
     u = n.in[k];
   }
   return best;

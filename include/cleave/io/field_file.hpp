@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,7 +59,8 @@ class field_file {
   /// broadcast of a number. Throws, on all ranks and before anything is written: shape_error if the fields do not have
   /// the same extents, or not as many dims as there are numbers in `spacing` and `origin`; grid_error if a field is on
   /// other ranks than the file; file_error if a name is empty, has a '/', or occurs twice. Throws file_error on all
-  /// ranks if the step cannot be written, because of a full disk for example; so does every later step.
+  /// ranks if the step cannot be written, because of a full disk for example, and memory_error if a slab cannot be
+  /// collected. Then every later step throws file_error.
   template <class... T, auto... Layout>
     requires(sizeof...(T) > 0)
   void write(double time, const field<T, Layout>&... fields) {
@@ -67,7 +69,12 @@ class field_file {
     check(all);
     if (!broken_.empty()) throw file_error(broken_);
     const std::string group = begin(time, all);
-    (put(group, fields), ...);
+    try {
+      (put(group, fields), ...);
+    } catch (const std::exception& e) {
+      abandon(e.what());
+      throw;
+    }
     end(group, all);
     agree();
     ++steps_;
@@ -94,6 +101,8 @@ class field_file {
       f();
     } catch (const file_error& e) {
       broken_ = e.what();
+    } catch (const std::exception& e) {
+      broken_ = wording::file_not_written(path_, e.what());
     }
   }
   /// What failed on rank 0 is thrown on all ranks.
@@ -165,6 +174,13 @@ class field_file {
       const detail::quiet no_output; // after a failure
       open_.reset();
     }
+  }
+
+  /// Of a step that all ranks failed to collect.
+  [[gnu::cold]] void abandon(std::string_view why) {
+    const detail::quiet no_output;
+    open_.reset();
+    broken_ = wording::file_not_written(path_, why);
   }
 
   grid grid_;

@@ -116,7 +116,8 @@ constexpr value no_microbatches(const operand& x, const pipeline_dims& d) {
 /// microbatches * rounds + stages - 1 ticks. Communication: if `stage` is sharded over an axis, every tick moves one
 /// microbatch from each device to the next by one exchange, and one more exchange brings the results out of the last
 /// stage. A circular schedule needs a number of microbatches that is a multiple of the stages, otherwise the first call
-/// throws shape_error. Differentiable. Faults: dim_missing, rank_too_high.
+/// throws shape_error. Stages to which no microbatch has come apply `f` to zeros, so `f` and its derivative have to be
+/// finite there. Differentiable. Faults: dim_missing, rank_too_high.
 template <class W, class F, class Pin = std::identity>
 constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, const F& f, const Pin& pin = {}) {
   const source where = x.where;

@@ -61,6 +61,12 @@ constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, sour
   return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where, along);
 }
 
+/// Whether a value is computed anew in every iteration of a loop, and not another name for what is carried or stacked.
+constexpr bool is_made_by_loop(const node& n, std::uint8_t loop) {
+  const op_class what = class_of(n.code);
+  return n.loop == loop &&
+         (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction);
+}
 /// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are
 /// copied.
 constexpr value computed_for(recorder& in, std::string_view op, value carried, value next, source where) {
@@ -73,11 +79,7 @@ constexpr value computed_for(recorder& in, std::string_view op, value carried, v
     while ((other & dim_bit(d)) == 0) ++d;
     return in.fail(fault::carry_changes, op, where, in.made().dims[d].name);
   }
-  const node& n = in.at(next);
-  const op_class what = class_of(n.code);
-  const bool made_here = n.loop == in.at(carried).of && (what == op_class::elementwise ||
-                                                         what == op_class::contraction || what == op_class::reduction);
-  return made_here && was == is ? next : copied(in, next, was, where);
+  return is_made_by_loop(in.at(next), in.at(carried).of) && was == is ? next : copied(in, next, was, where);
 }
 constexpr value loop_yield_of(recorder& in, value carried, value next, source where) {
   if (!carried.ok() || !next.ok()) return {&in, no_node};
@@ -112,8 +114,10 @@ constexpr void set_trip_count(recorder& in, std::string_view op, std::uint8_t lo
 constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, value predicate, source where) {
   if (!predicate.ok()) return;
   const tensor_type t = in.at(predicate).type;
-  if (t.rank != 0 || t.element != element::boolean) in.refuse(fault::not_a_predicate, op, where);
-  else static_cast<void>(loop_part(in, op::break_if, loop, t, std::array{predicate}, where));
+  if (t.rank != 0 || t.element != element::boolean) return in.refuse(fault::not_a_predicate, op, where);
+  // It is read when carried values have gone on already.
+  if (!is_made_by_loop(in.at(predicate), loop)) predicate = copied(in, predicate, t, where);
+  static_cast<void>(loop_part(in, op::break_if, loop, t, std::array{predicate}, where));
 }
 
 } // namespace cleave::inline v0::detail

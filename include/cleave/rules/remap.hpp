@@ -19,7 +19,7 @@ namespace cleave::inline v0::detail {
 class remapping {
  public:
   constexpr remapping(op code, const operand& x) : in_(x.from.in), code_(code), where_(x.where), args_{x.from} {
-    if (x.from.ok()) type_ = in_->at(x.from).type;
+    if (x.from.ok()) given_ = type_ = in_->at(x.from).type;
     else failed_ = true;
   }
 
@@ -33,7 +33,7 @@ class remapping {
       if (m.from == f) return fail(fault::dim_used_twice, from.name);
     const int t = in_->dim(to, name_of(code_), where_);
     if (t < 0) return fail();
-    if (f != t && type_.has(t)) return fail(fault::dim_used_twice, to.name);
+    if (f != t && has(t)) return fail(fault::dim_used_twice, to.name);
     type_.dims[type_.find(f)] = narrowed(t);
     dim_map m;
     m.from = narrowed(f);
@@ -59,6 +59,8 @@ class remapping {
     const std::int64_t least = std::max(a < 0 ? -a : a, b < 0 ? -b : b);
     if (least > 0 && !in_->extent_at_least({dim, least}, name_of(code_), where_)) failed_ = true;
   }
+  /// Whether a dim is one of the result so far, or of the operand, in which a new dim would not be told from it.
+  constexpr bool has(int d) const { return type_.has(d) || given_.has(d); }
   constexpr void add_operand(value v) { args_.push_back(v); }
   constexpr bool failed() const { return failed_; }
   /// The extent of a dim if its type has it. Of no dim it is not known: g++ warns about that where it cannot see that
@@ -78,6 +80,7 @@ class remapping {
   recorder* in_;
   op code_;
   source where_;
+  tensor_type given_{};
   static_vector<value, max_arity> args_{};
   static_vector<dim_map, max_arity> maps_{};
   bool failed_ = false;

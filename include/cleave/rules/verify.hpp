@@ -9,7 +9,7 @@
 namespace cleave::inline v0 {
 
 /// Whether a node is what its operation says: as many operands as the operation takes, and the offset of a map that
-/// only the run knows, maps that name dims of both sides, and factors that name each position of the result at most
+/// only the run knows, maps that name dims of both sides and windows of the side that has them, and factors that name each position of the result at most
 /// once and each of an operand at most once.
 constexpr bool verify_op(const graph& g, const node& n) {
   const op_entry& entry = entry_of(n.code);
@@ -18,7 +18,9 @@ constexpr bool verify_op(const graph& g, const node& n) {
   for (const dim_map& m : maps_of(g, n)) {
     if (m.operand >= n.arity || m.at_run_time >= n.arity) return false;
     if (m.at_run_time >= entry.arity) offsets = 1;
-    if (!n.type.has(m.to) || !rules::operand_type(g, n, m.operand).has(m.from)) return false;
+    const tensor_type& from = rules::operand_type(g, n, m.operand);
+    if (!n.type.has(m.to) || !from.has(m.from)) return false;
+    if (m.window != no_dim && from.has(m.window) != (n.code == op::fold_windows)) return false;
   }
   if (entry.arity != 0 && n.arity != entry.arity + offsets) return false;
   unsigned seen[max_arity + 1]{};

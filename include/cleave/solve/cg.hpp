@@ -20,10 +20,10 @@ constexpr auto cg_step(const Loop& loop, const A& a, const M& m, const cg_state<
   const value q = loop.applied(a, s.p);
   const auto moved = [&] {
     const called_at user(loop.b);
-    const value pq = inner(s.p, q), sound = pq > 0;
+    const value pq = inner(s.p, q), sound = (pq > 0) & loop.finite(pq);
     // Where the method breaks down, nothing moves any more.
-    const value alpha = select(sound, s.rz / pq, zeros_like(pq));
-    return std::array<value, 3>{s.x + alpha * s.p, s.r - alpha * q, sound};
+    const value alpha = s.rz / pq;
+    return std::array<value, 3>{select(sound, s.x + alpha * s.p, s.x), select(sound, s.r - alpha * q, s.r), sound};
   }();
   const value z = loop.applied(m, moved[1]);
   const called_at user(loop.b);

@@ -67,7 +67,7 @@ class gmres_method {
         [&](const state& s) {
           const value stops = loop_.stops(s.loop);
           const called_at user(loop_.b);
-          return value(stops | (s.loop.count >= loop_.all()));
+          return value(stops | (s.loop.count >= cast<std::int32_t>(loop_.all())));
         },
         loop_.most(first.loop));
     return loop_.outcome(last.x, last.loop);

@@ -4,6 +4,7 @@
 
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/values.hpp>
+#include <cleave/solve/errors.hpp>
 
 // What the iterative methods share: when they stop, what they return, and how they apply operators. The methods are
 // written with the public functions on values, so that a solve is planned as a whole, also inside a larger function.
@@ -20,8 +21,13 @@ struct options {
   /// The first approximation, with the dims of the right-hand side. Zeros if there is none. Inside functions only.
   value start{};
 
-  /// The most iterations, where they are a literal.
-  constexpr std::int32_t literal_iterations() const { return static_cast<std::int32_t>(iterations.literal); }
+  /// The most iterations, where they are a literal. Throws error where that is not a whole number from 0 to 2^31 - 1.
+  constexpr std::int32_t literal_iterations() const {
+    const double most = iterations.literal;
+    if (!(most >= 0 && most <= 0x7fffffff) || most != static_cast<double>(static_cast<std::int32_t>(most)))
+      raise<error>(wording::iterations_not_a_count(most));
+    return static_cast<std::int32_t>(most);
+  }
 };
 
 /// Why a method ended: the element of `result::ended`.
@@ -30,7 +36,8 @@ enum class ended : std::int32_t {
   at_limit = 0,
   /// The residual is small enough.
   converged = 1,
-  /// The next step would divide by zero, or a number is not finite. The solution is the last one before that.
+  /// The next step would divide by zero, or a number is not finite, or the right-hand side is so large or so small that
+  /// squares of the residual leave the range of its type. The solution is the last one before that.
   broke_down = 2,
 };
 
@@ -99,11 +106,20 @@ struct iteration {
   options when;
   std::array<dim_ref, Histories> along{};
   value limit{};
+  /// Whether a residual below the limit can be told from one whose square is too small for the type. Always, where it
+  /// is not given.
+  value measured{};
 
   constexpr iteration(const operand& right, const options& o, const std::array<dim_ref, Histories>& steps)
       : b(right), when(o), along(steps) {
     const called_at user(b);
-    limit = scaled(norm(b.from));
+    const value size = norm(b.from);
+    limit = scaled(size);
+    if (!size.ok()) return;
+    const element type = element_in(b.from);
+    const double precision = type == element::f32 ? 0x1p-23 : 0x1p-52,
+                 least = type == element::f32 ? 0x1p-63 : 0x1p-511;
+    measured = (maximum(limit, precision * size) >= least) | (sum(cast(b.from != 0, type)) == 0);
   }
   /// For residuals that are relative already.
   constexpr iteration(const operand& right, const options& o, const std::array<dim_ref, Histories>& steps, double size)
@@ -168,8 +184,10 @@ struct iteration {
   }
   constexpr result_type outcome(const value& solution, const state& s) const {
     const called_at user(b);
-    const value unfinished = select(s.sound & (s.residual == s.residual), number(0), number(2));
-    const value why = select(s.residual <= limit, number(1), unfinished);
+    const value unfinished = select(s.sound & finite(s.residual), number(0), number(2));
+    const value small = (s.residual <= limit) & finite(limit);
+    const value done = measured.ok() ? select(measured, number(1), number(2)) : number(1);
+    const value why = select(small, done, unfinished);
     if constexpr (Histories == 0) return {solution, s.residual, s.count, why};
     else return {solution, s.residual, s.count, why, s.history[0]};
   }

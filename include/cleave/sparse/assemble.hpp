@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/sparse/errors.hpp>
@@ -45,11 +46,12 @@ inline int count_of(std::int64_t n) {
   return as_int(n);
 }
 
-/// Elements of any type that ranks send to each other.
+/// Elements of any type that ranks send to each other. What they cannot count or hold is an error on all ranks of
+/// `all`, which make the same calls: shape_error or memory_error.
 template <class T>
 class messages_of {
  public:
-  explicit messages_of(MPI_Comm comm) : comm_(comm) {
+  messages_of(MPI_Comm comm, MPI_Comm all) : comm_(comm), all_(all) {
     MPI_Comm_size(comm, &ranks_);
     comm::check(MPI_Type_contiguous(sizeof(T), MPI_BYTE, &type_), "MPI_Type_contiguous");
     comm::check(MPI_Type_commit(&type_), "MPI_Type_commit");
@@ -59,36 +61,55 @@ class messages_of {
   ~messages_of() { MPI_Type_free(&type_); }
 
   /// What all ranks send to this one, in the order of the ranks. `received` becomes the numbers.
-  std::vector<T> exchange(std::span<const T> all, const std::vector<int>& sent, std::vector<int>& received) const {
+  std::vector<T> exchange(std::span<const T> elements, const std::vector<std::int64_t>& sent,
+                          std::vector<std::int64_t>& received) const {
     received.assign(as_size(ranks_), 0);
-    comm::check(MPI_Alltoall(sent.data(), 1, MPI_INT, received.data(), 1, MPI_INT, comm_), "MPI_Alltoall");
-    const std::vector<int> to = starts(sent), from = starts(received);
-    std::vector<T> got(as_size(from.back()));
-    comm::check(MPI_Alltoallv(all.data(), sent.data(), to.data(), type_, got.data(), received.data(), from.data(),
-                              type_, comm_),
+    comm::check(MPI_Alltoall(sent.data(), 1, MPI_INT64_T, received.data(), 1, MPI_INT64_T, comm_), "MPI_Alltoall");
+    const sizes to = sizes_of(sent), from = sizes_of(received);
+    std::vector<T> got = room_for(std::max(to.all, from.all), from.all);
+    comm::check(MPI_Alltoallv(elements.data(), to.count.data(), to.begin.data(), type_, got.data(), from.count.data(),
+                              from.begin.data(), type_, comm_),
                 "MPI_Alltoallv");
     return got;
   }
   /// What all ranks have, in their order.
   std::vector<T> gather(std::span<const T> mine) const {
-    const int count = count_of(std::ssize(mine));
-    std::vector<int> counts(as_size(ranks_));
-    comm::check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_), "MPI_Allgather");
-    const std::vector<int> from = starts(counts);
-    std::vector<T> got(as_size(from.back()));
-    comm::check(MPI_Allgatherv(mine.data(), count, type_, got.data(), counts.data(), from.data(), type_, comm_),
+    const std::int64_t count = std::ssize(mine);
+    std::vector<std::int64_t> counts(as_size(ranks_));
+    comm::check(MPI_Allgather(&count, 1, MPI_INT64_T, counts.data(), 1, MPI_INT64_T, comm_), "MPI_Allgather");
+    const sizes from = sizes_of(counts);
+    std::vector<T> got = room_for(from.all, from.all);
+    comm::check(MPI_Allgatherv(mine.data(), static_cast<int>(count), type_, got.data(), from.count.data(),
+                               from.begin.data(), type_, comm_),
                 "MPI_Allgatherv");
     return got;
   }
 
  private:
-  static std::vector<int> starts(const std::vector<int>& counts) {
-    std::vector<int> at{0};
-    for (const int n : counts) at.push_back(count_of(std::int64_t{at.back()} + n));
-    return at;
+  /// Numbers of elements by rank, and where they begin, as MPI takes them if all of them together fit.
+  struct sizes {
+    std::vector<int> count{}, begin{};
+    std::int64_t all = 0;
+  };
+  static sizes sizes_of(const std::vector<std::int64_t>& counts) {
+    sizes made;
+    for (const std::int64_t n : counts) {
+      made.count.push_back(static_cast<int>(n));
+      made.begin.push_back(static_cast<int>(made.all));
+      made.all += n;
+    }
+    return made;
+  }
+  std::vector<T> room_for(std::int64_t counted, std::int64_t elements) const {
+    std::int64_t most = counted;
+    comm::check(MPI_Allreduce(&counted, &most, 1, MPI_INT64_T, MPI_MAX, all_), "MPI_Allreduce");
+    if (most > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, most));
+    std::vector<T> made;
+    comm::allocate_on_all(all_, [&] { made.resize(as_size(elements)); });
+    return made;
   }
 
-  MPI_Comm comm_;
+  MPI_Comm comm_, all_;
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
   int ranks_ = 1;
 };
@@ -130,24 +151,24 @@ void check_places(const grid& g, std::int64_t rows, std::int64_t columns, std::s
 
 /// The triplets of the own rows in order, duplicates added up in the order in which they were given.
 template <class T>
-std::vector<triplet<T>> own_triplets(MPI_Comm along, const replicas& same, std::int64_t rows,
+std::vector<triplet<T>> own_triplets(const grid& g, MPI_Comm along, const replicas& same, std::int64_t rows,
                                      std::span<const triplet<T>> mine) {
-  const std::vector<triplet<T>> given = messages_of<triplet<T>>(same.comm()).gather(mine);
+  std::vector<triplet<T>> sorted = messages_of<triplet<T>>(same.comm(), g.comm()).gather(mine);
   int parts = 1;
   MPI_Comm_size(along, &parts);
   const std::int64_t length = std::max<std::int64_t>(block_extent(rows, parts), 1);
-  std::vector<triplet<T>> sorted(given);
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return a.row < b.row; });
-  std::vector<int> sent(as_size(parts)), received;
+  std::vector<std::int64_t> sent(as_size(parts)), received;
   for (const triplet<T>& t : sorted) ++sent[as_size(t.row / length)];
-  std::vector<triplet<T>> all = messages_of<triplet<T>>(along).exchange(sorted, sent, received);
+  std::vector<triplet<T>> all = messages_of<triplet<T>>(along, g.comm()).exchange(sorted, sent, received);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.column < b.column; });
-  std::vector<triplet<T>> sums;
+  std::size_t sums = 0;
   for (const triplet<T>& t : all)
-    if (!sums.empty() && sums.back().row == t.row && sums.back().column == t.column) sums.back().value += t.value;
-    else sums.push_back(t);
-  return sums;
+    if (sums > 0 && all[sums - 1].row == t.row && all[sums - 1].column == t.column) all[sums - 1].value += t.value;
+    else all[sums++] = t;
+  all.resize(sums);
+  return all;
 }
 
 /// The largest of each number over all devices.
@@ -180,7 +201,7 @@ auto on_host(const View& v) {
 /// `csr<...>`. Each device has its rows, finds the columns of others that they read, and tells the owners, once.
 ///
 /// Collective over the communicator of the grid, all of whose ranks are devices. Throws shape_error on all ranks if a
-/// triplet lies outside of the matrix.
+/// triplet lies outside of the matrix or one rank has or receives more than 2^31 - 1 of them, and memory_error.
 template <class Matrix, class T = typename detail::parts_of<Matrix>::element>
 Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::span<const triplet<T>> triplets) {
   using names = typename detail::parts_of<Matrix>::names;
@@ -190,25 +211,32 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::spa
   const std::int64_t parts = context.size(axis), here = context.index(axis);
   detail::check_places(g, rows, columns, triplets);
   const detail::replicas same(g, here);
-  const std::vector<triplet<T>> own = detail::own_triplets(along, same, rows, triplets);
+  const std::vector<triplet<T>> own = detail::own_triplets(g, along, same, rows, triplets);
   const range my_rows = block(rows, parts, here), my_columns = block(columns, parts, here);
   const auto is_mine = [&](std::int64_t c) { return c >= my_columns.begin && c < my_columns.end; };
 
   std::vector<std::int64_t> halo;
-  for (const auto& t : own)
-    if (!is_mine(t.column)) halo.push_back(t.column);
+  comm::allocate_on_all(g.comm(), [&] {
+    for (const auto& t : own)
+      if (!is_mine(t.column)) halo.push_back(t.column);
+  });
   std::sort(halo.begin(), halo.end());
   halo.erase(std::unique(halo.begin(), halo.end()), halo.end());
-  std::vector<int> asked(as_size(parts)), told;
+  std::vector<std::int64_t> asked(as_size(parts)), told;
   for (const std::int64_t c : halo) ++asked[as_size(c / block_extent(columns, parts))];
-  std::vector<std::int64_t> sent = detail::messages_of<std::int64_t>(along).exchange(halo, asked, told);
+  std::vector<std::int64_t> sent = detail::messages_of<std::int64_t>(along, g.comm()).exchange(halo, asked, told);
   for (std::int64_t& c : sent) c -= my_columns.begin;
 
   std::int64_t most[] = {std::ssize(own), std::ssize(halo), std::ssize(sent), my_columns.size() + std::ssize(halo)};
   detail::largest(g, most);
   if (most[3] > INT_MAX) raise<shape_error>(wording::too_many_columns(most[3]));
-  std::vector<std::int64_t> ends(as_size(my_rows.size())), at_columns;
+  std::vector<std::int64_t> ends, at_columns;
   std::vector<T> values;
+  comm::allocate_on_all(g.comm(), [&] {
+    ends.resize(as_size(my_rows.size()));
+    at_columns.reserve(own.size());
+    values.reserve(own.size());
+  });
   for (const auto& t : own) {
     ++ends[as_size(t.row - my_rows.begin)];
     values.push_back(t.value);

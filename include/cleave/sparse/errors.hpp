@@ -41,13 +41,18 @@ namespace wording {
       "the first line is not '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
       "only coordinate matrices are read, of real, integer or pattern entries, general or symmetric",
       "there are not three numbers, of rows, columns and entries, equal ones of rows and columns if it is symmetric",
-      "an entry is not a row, a column and, unless it is a pattern, a number",
+      "an entry is not a row, a column and, unless it is a pattern, a number of the element type",
       "an entry lies outside of the matrix",
       "an entry of a symmetric matrix lies above the diagonal",
       "the file ends before all entries that it announces",
       "there are more entries than the file announces",
   };
   return sentence({path, ":", number(line), ": ", words[underlying(what)]});
+}
+/// thrown: file_error
+/// mend: Rank 0 holds all entries of a file while it reads them. Give it more memory, or assemble the matrix from parts.
+[[gnu::cold]] inline std::string market_unread(std::string_view path, std::string_view why) {
+  return sentence({"cannot read ", quoted(path), ": ", why});
 }
 /// thrown: file_error
 /// mend: Give the path of a file that rank 0 of the grid can read.

@@ -6,8 +6,12 @@
 #include <cleave/sparse/errors.hpp>
 
 #include <cctype>
+#include <cerrno>
+#include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -78,15 +82,18 @@ class market_file {
   }
   static bool whole(const char*& at, std::int64_t& n) {
     char* end = nullptr;
+    errno = 0;
     n = std::strtoll(at, &end, 10);
-    const bool any = end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
+    const bool any = errno == 0 && end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
     at = end;
     return any;
   }
   static bool real(const char*& at, T& x) {
     char* end = nullptr;
-    x = static_cast<T>(std::strtod(at, &end));
-    const bool any = end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
+    const double given = std::strtod(at, &end);
+    const bool fits = std::abs(given) <= static_cast<double>(std::numeric_limits<T>::max());
+    x = fits ? static_cast<T>(given) : T{};
+    const bool any = fits && end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
     at = end;
     return any;
   }
@@ -120,8 +127,8 @@ Matrix read_matrix_market(const grid& g, const std::string& path) {
       entries = std::move(file.entries);
       sizes[0] = file.rows;
       sizes[1] = file.columns;
-    } catch (const file_error& e) {
-      wrong = e.what();
+    } catch (const std::exception& e) {
+      wrong = dynamic_cast<const file_error*>(&e) != nullptr ? e.what() : wording::market_unread(path, e.what());
       sizes[2] = std::ssize(wrong);
     }
   }

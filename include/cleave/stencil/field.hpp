@@ -87,6 +87,13 @@ struct reader {
                  : operand(in.count(bit, element::i64, where) - (n + 1), where.file, where.line);
     };
     if (f.what == outside::given) return select(low ? index < nth(away) : index > nth(away), f.given, x);
+    // What a face mirrors lies within the domain.
+    const std::int64_t farthest = f.what == outside::outermost             ? 1
+                                  : f.what == outside::mirrored_at_element ? away + 1
+                                                                           : away;
+    if (farthest > 1 &&
+        !in.extent_at_least({known_dim(in.made().find_dim(dims[d].dim.name)), farthest}, "stencil", where))
+      return {&in, no_node};
     for (std::int64_t n = 0; n < away; ++n) {
       const std::int64_t outer = away - n;
       const std::int64_t inner = f.what == outside::outermost             ? 0

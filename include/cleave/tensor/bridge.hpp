@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -242,6 +243,8 @@ class bridged_call {
         made.reset(new comm::grid_copy(ranks, from, to, source_ == nullptr ? nullptr : &source_->grid.state(),
                                        types_.transfer_of(global)));
       } catch (const memory_error&) {
+        fault_ = no_memory;
+      } catch (const std::bad_alloc&) {
         fault_ = no_memory;
       }
     });

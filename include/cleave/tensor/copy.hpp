@@ -4,9 +4,9 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_span.hpp>
+#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/storage/as.hpp>
-#include <cleave/tensor/allocate_on_all.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -79,24 +79,28 @@ class whole_on_rank {
   void gather(const tensor_state& t, F&& make_room) {
     require_kokkos();
     void* host = nullptr;
+    const void* shard = nullptr;
     std::optional<comm::grid_copy> copy;
-    allocate_on_all(t.grid.state(), [&] {
+    comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
       if (is_here()) host = make_room();
+      shard = t.packed();
       if (is_here() && !on_host) all_ = allocate(bytes_);
       copy.emplace(t.grid.state(), alone_.state(), transfer(t, t.where, layout{}));
     });
-    copy->run(t.packed(), on_host ? host : all_.get());
+    copy->run(shard, on_host ? host : all_.get());
     if (is_here() && !on_host) copy_bytes<Kokkos::HostSpace, memory_space>(host, all_.get(), bytes_);
   }
   void scatter(const tensor_state& t, const void* host) {
     require_kokkos();
+    void* shard = nullptr;
     std::optional<comm::grid_copy> copy;
-    allocate_on_all(t.grid.state(), [&] {
+    comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
       if (is_here() && !on_host) all_ = allocate(bytes_);
+      shard = t.begin_writing();
       copy.emplace(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where));
     });
     if (is_here() && !on_host) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
-    copy->run(on_host ? host : all_.get(), t.begin_writing());
+    copy->run(on_host ? host : all_.get(), shard);
     t.end_writing();
   }
 
@@ -176,7 +180,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
           std::shared_ptr<comm::grid_copy> made;
-          detail::allocate_on_all(here, [&] {
+          comm::allocate_on_all(here.everyone().handle, [&] {
             made = std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global));
           });
           bound = here.keep_bound(&detail::copy_key<types>, key, std::move(made));

@@ -242,33 +242,46 @@ inline bool is_process_here(const grid_state& g, const layout& where, const bloc
 template <class T>
 void distribute(const tensor_state& t, const distribution& blocks, const local_array<const T>& from) {
   require_kokkos();
+  const comm::group& all = t.grid.state().everyone();
   const distribution shards = shards_of(t, true);
-  const auto host = std::make_unique<std::remove_const_t<T>[]>(as_size(t.elements()));
+  const redistribution moves(all, blocks, shards);
+  redistribution::parts<T> parts;
+  std::unique_ptr<T[]> host;
+  void* out = nullptr;
   t.grid.state().guarded([&] {
-    redistribution(t.grid.state().everyone(), blocks, shards)
-        .run(from.data, from.stride, host.get(), strides_of(t.local));
+    comm::allocate_on_all(all.handle, [&] {
+      host = std::make_unique<T[]>(as_size(t.elements()));
+      out = t.begin_writing();
+      moves.make(parts);
+    });
+    moves.run(parts, from.data, from.stride, host.get(), strides_of(t.local));
   });
-  void* const out = t.begin_writing();
   wait_for_kernels();
-  if (t.grid.active() && !shards.has_part(t.grid.state().everyone().rank))
-    fill_identity(out, t.elements(), t.element, t.where.combine());
+  if (t.grid.active() && !shards.has_part(all.rank)) fill_identity(out, t.elements(), t.element, t.where.combine());
   else copy_bytes<memory_space, Kokkos::HostSpace>(out, host.get(), t.bytes());
   t.end_writing();
 }
 template <class T>
 void collect(const tensor_state& t, const distribution& blocks, const local_array<T>& to) {
   require_kokkos();
+  const comm::group& all = t.grid.state().everyone();
   const distribution shards = shards_of(t, false);
-  const auto host = std::make_unique<T[]>(as_size(t.elements()));
-  const void* in = t.packed();
+  const redistribution moves(all, shards, blocks);
+  redistribution::parts<T> parts;
+  std::unique_ptr<T[]> host;
+  const void* in = nullptr;
+  t.grid.state().guarded([&] {
+    comm::allocate_on_all(all.handle, [&] {
+      host = std::make_unique<T[]>(as_size(t.elements()));
+      in = t.packed();
+      moves.make(parts);
+    });
+  });
   std::shared_ptr<void> reduced;
   if (!t.where.unreduced().empty() && t.grid.active()) in = (reduced = reduced_shard(t, in)).get();
   wait_for_kernels();
   copy_bytes<Kokkos::HostSpace, memory_space>(host.get(), in, t.bytes());
-  t.grid.state().guarded([&] {
-    redistribution(t.grid.state().everyone(), shards, blocks)
-        .run<T>(host.get(), strides_of(t.local), to.data, to.stride);
-  });
+  t.grid.state().guarded([&] { moves.run(parts, host.get(), strides_of(t.local), to.data, to.stride); });
 }
 
 } // namespace detail
@@ -277,7 +290,7 @@ void collect(const tensor_state& t, const distribution& blocks, const local_arra
 /// host memory, with any strides.
 ///
 /// Collective over the communicator of the grid. Each device receives the elements that it lacks, in one message from
-/// each rank that has some; replicas of a block take turns. Besides that one all-reduce of a number. Throws
+/// each rank that has some; replicas of a block take turns. Besides that two all-reduces of a number. Throws
 /// shape_error on all ranks if the sizes do not fit the tensor, and view_error if the View of any rank does not have
 /// the extents of its block.
 template <class Data, class... Properties, class T, auto Layout>
@@ -289,7 +302,7 @@ void from_blocks(const Kokkos::View<Data, Properties...>& local, const block_siz
   } else {
     const detail::distribution blocks = detail::blocks_of(x.state(), sizes);
     const auto array = detail::array_of(x.state(), blocks, local);
-    detail::distribute<const T>(x.state(), blocks, {array.data, array.stride});
+    detail::distribute<T>(x.state(), blocks, {array.data, array.stride});
   }
 }
 /// The inverse of `from_blocks`: writes this rank's block. Partial values are reduced first, by one all-reduce more.
@@ -309,7 +322,7 @@ void to_blocks(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties..
 /// host memory, with any strides, and `begin` the index of its first element. A rank may have an empty one.
 ///
 /// Collective over the communicator of the grid. Each device receives the elements that it lacks, in one message from
-/// each rank that has some. Besides that, the ranks tell each other their boxes by one all-gather, and two numbers by
+/// each rank that has some. Besides that, the ranks tell each other their boxes by one all-gather, and three numbers by
 /// all-reduces. Throws shape_error on all ranks if a box leaves the tensor, or an element is in no box or in two.
 template <class Data, class... Properties, class T, auto Layout>
   requires(detail::HostView<Kokkos::View<Data, Properties...>> && tensor<T, Layout>::rank > 0)
@@ -322,7 +335,7 @@ void from_boxes(const Kokkos::View<Data, Properties...>& local,
   } else {
     const detail::distribution boxes = detail::boxes_of(x.state(), local, begin, true);
     const auto array = detail::array_of(x.state(), boxes, local);
-    detail::distribute<const T>(x.state(), boxes, {array.data, array.stride});
+    detail::distribute<T>(x.state(), boxes, {array.data, array.stride});
   }
 }
 /// The inverse of `from_boxes`: writes this rank's box. Boxes may overlap, as those with ghosts do, and need not have
@@ -345,14 +358,14 @@ void to_boxes(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties...
 /// The first dim of the tensor is that of the rows.
 ///
 /// Collective over the communicator of the grid. Each device receives the elements that it lacks, in one message from
-/// each process that has some; besides that one all-reduce of a number. Throws shape_error on all ranks if the numbers
+/// each process that has some; besides that two all-reduces of a number. Throws shape_error on all ranks if the numbers
 /// make no distribution over these ranks, and view_error if the array of any rank is too short for its part.
 template <class T, auto Layout>
   requires(tensor<T, Layout>::rank == 2)
 void from_block_cyclic(std::span<const std::type_identity_t<T>> local, const block_cyclic& c,
                        const tensor<T, Layout>& x) {
   const detail::distribution blocks = detail::blocks_of(x.state(), c);
-  detail::distribute<const T>(x.state(), blocks, detail::array_of(x.state(), blocks, c, local));
+  detail::distribute<T>(x.state(), blocks, detail::array_of(x.state(), blocks, c, local));
 }
 /// The inverse of `from_block_cyclic`: writes the array of this rank. Partial values are reduced first, by one
 /// all-reduce more.

@@ -80,7 +80,7 @@ namespace wording {
 /// least as long as the part that windows and shifts reach beyond them: use border::zero or longer dims.
 [[gnu::cold]] inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {
   return sentence({"dim ", quoted(dim), " has extent ", number(got), ", but the function needs at least ",
-                   number(least), ", for a slice or for a gradient at a border"});
+                   number(least), ", for a slice or for what a border mirrors"});
 }
 /// mend: Name a wider type, as in `iota<std::int64_t>(x, row)` and `count<std::int64_t>(x)`. argmax, argmin, top_k,
 /// labels and start indices of 32 bits need dims of at most 2^31 - 1 indices: split a longer one.
@@ -197,10 +197,6 @@ namespace wording {
 /// mend: Use more devices, or free memory before the copy.
 [[gnu::cold]] inline std::string bridge_out_of_memory(std::int64_t rank) {
   return sentence({"rank ", number(rank), " of the bridge cannot allocate what it sends and receives"});
-}
-/// mend: Collect in slabs (`gather_slabs`), use more devices, or free memory before the copy.
-[[gnu::cold]] inline std::string copy_out_of_memory(std::int64_t rank) {
-  return sentence({"rank ", number(rank), " cannot allocate what it sends, receives or collects in a copy"});
 }
 /// mend: All ranks that have the side pass the same tensor of one grid. Two groups of ranks that copy at the same time
 /// need a bridge each.

@@ -5,6 +5,7 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/as_size.hpp>
 #include <cleave/comm/all_reduce.hpp>
+#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -82,33 +83,36 @@ class redistribution {
     }
   }
 
+  /// What this rank sends, receives and keeps, with memory for it.
+  template <class T>
+  struct parts;
+  /// No communication. Throws std::bad_alloc on this rank alone.
+  template <class T>
+  void make(parts<T>& all) const {
+    const int here = ranks_.rank;
+    for (int r = 0; r < ranks_.size; ++r) {
+      if (sender(here, r)) (r == here ? all.own : all.sent).emplace_back(r, pieces(here, r), count(pieces(here, r)));
+      if (r != here && sender(r, here)) all.received.emplace_back(r, pieces(r, here), count(pieces(r, here)));
+    }
+    std::int64_t requests = 0;
+    for (const auto* side : {&all.sent, &all.received})
+      for (const message<T>& m : *side) requests += comm::messages::requests_for(m.count);
+    all.under_way.reserve(requests);
+  }
   /// The strides are those of the local arrays. Collective over the ranks.
   template <class T>
-  void run(const T* in, const strides& in_strides, T* out, const strides& out_strides) const {
-    const int here = ranks_.rank;
-    std::vector<message<T>> sent, received;
-    std::int64_t requests = 0;
-    for (int r = 0; r < ranks_.size; ++r) {
-      if (r == here) continue;
-      if (sender(here, r)) sent.emplace_back(r, pieces(here, r), count(pieces(here, r)));
-      if (sender(r, here)) received.emplace_back(r, pieces(r, here), count(pieces(r, here)));
-    }
-    for (const auto* side : {&sent, &received})
-      for (const message<T>& m : *side) requests += comm::messages::requests_for(m.count);
-    comm::messages all;
-    all.reserve(requests);
-    for (message<T>& m : received) all.receive(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
-    for (message<T>& m : sent) {
+  void run(parts<T>& all, const T* in, const strides& in_strides, T* out, const strides& out_strides) const {
+    for (message<T>& m : all.received) all.under_way.receive(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
+    for (message<T>& m : all.sent) {
       pack(m, in, in_strides);
-      all.send(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
+      all.under_way.send(m.elements.get(), m.count, element_of<T>, m.rank, ranks_);
     }
-    if (sender(here, here)) {
-      message<T> own(here, pieces(here, here), count(pieces(here, here)));
-      pack(own, in, in_strides);
-      unpack(own, out, out_strides);
+    for (message<T>& m : all.own) {
+      pack(m, in, in_strides);
+      unpack(m, out, out_strides);
     }
-    all.wait();
-    for (const message<T>& m : received) unpack(m, out, out_strides);
+    all.under_way.wait();
+    for (const message<T>& m : all.received) unpack(m, out, out_strides);
   }
 
  private:
@@ -186,16 +190,27 @@ class redistribution {
   std::vector<std::vector<int>> owners_{};
 };
 
+template <class T>
+struct redistribution::parts {
+  std::vector<message<T>> sent{}, received{}, own{};
+  comm::messages under_way{};
+};
+
 /// A shard of a partial tensor after it was reduced.
 [[gnu::cold]] inline std::shared_ptr<void> reduced_shard(const tensor_state& t, const void* in) {
   grid_state& on = t.grid.state();
   comm::all_reduce reduce(on,
                           {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
   const comm::scratch_bytes needs = reduce.needs();
-  const auto memory = allocate(needs.memory);
-  const auto staging = allocate<Kokkos::HostSpace>(needs.host);
-  auto out = allocate(t.bytes());
-  on.guarded([&] { reduce.run(in, out.get(), {as<char>(memory.get()), as<char>(staging.get())}); });
+  std::shared_ptr<void> memory, staging, out;
+  on.guarded([&] {
+    comm::allocate_on_all(on.world().handle, [&] {
+      memory = allocate(needs.memory);
+      staging = allocate<Kokkos::HostSpace>(needs.host);
+      out = allocate(t.bytes());
+    });
+    reduce.run(in, out.get(), {as<char>(memory.get()), as<char>(staging.get())});
+  });
   return out;
 }
 

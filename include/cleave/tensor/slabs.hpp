@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
+#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/errors.hpp>
-#include <cleave/tensor/allocate_on_all.hpp>
 #include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 
@@ -75,14 +75,14 @@ class slab_gathering {
     rows_ = std::min<std::int64_t>(rows_, INT_MAX);
   }
   void run(const slab_taker& to) {
-    in_ = as<const char>(t_.packed());
+    comm::allocate_on_all(all_.handle, [&] { in_ = as<const char>(t_.packed()); });
     if (!t_.where.unreduced().empty() && t_.grid.active())
       in_ = as<const char>((reduced_ = reduced_shard(t_, in_)).get());
     wait_for_kernels();
     if (row_bytes_ == 0) return;
     const std::int64_t rows = t_.global[0];
     std::unique_ptr<char[]> slab;
-    allocate_on_all(t_.grid.state(), [&] {
+    comm::allocate_on_all(all_.handle, [&] {
       if (all_.rank == root_) slab.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
       if (!on_host && sends_) staged_.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
     });

@@ -7,6 +7,7 @@
 #include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/all_reduce.hpp>
+#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/execute/errors.hpp>
@@ -291,38 +292,44 @@ class shard_agreement {
 }
 
 /// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices, unless it is
-/// replicated: then each device reads what it has.
+/// replicated: then each device reads what it has. Throws memory_error on all devices alike.
 inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
   grid_state& on = t.grid.state();
   require_kokkos();
   if (!on.active()) return {};
   const layout whole = where.reduced();
   const std::int64_t bytes = t.global.elements() * size_of(t.element);
-  indexed_vector<unsigned char> host(as_size(bytes), 0);
+  indexed_vector<unsigned char> host;
+  const auto make_room = [&] { host = indexed_vector<unsigned char>(as_size(bytes), 0); };
   if (where.unreduced() == 0 && whole == layout{}) {
+    make_room();
     copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), t.packed(), bytes);
     return host;
   }
   on.same_call("the gathering of a whole tensor", 0, 0);
-  const auto through = [&]<class Call>(std::type_identity<Call>, const layout& from, const layout& to, const void* in,
-                                       std::int64_t bytes, axis_set axes) {
-    Call m(on, {t.element, t.global, from, to, axes, from.combine()});
+  const void* from = nullptr;
+  std::shared_ptr<void> made;
+  const auto through = [&]<class Call>(std::type_identity<Call>, const layout& is, const layout& to, std::int64_t bytes,
+                                       axis_set axes) {
+    Call m(on, {t.element, t.global, is, to, axes, is.combine()});
     const comm::scratch_bytes needs = m.needs();
-    const auto memory = allocate(needs.memory);
-    const auto host = allocate<Kokkos::HostSpace>(needs.host);
-    auto out = allocate(bytes);
-    on.guarded([&] { m.run(in, out.get(), {as<char>(memory.get()), as<char>(host.get())}); });
-    return out;
+    std::shared_ptr<void> memory, staging, out;
+    on.guarded([&] {
+      comm::allocate_on_all(on.world().handle, [&] {
+        if (from == nullptr) make_room(), from = t.packed();
+        memory = allocate(needs.memory);
+        staging = allocate<Kokkos::HostSpace>(needs.host);
+        out = allocate(bytes);
+      });
+      m.run(from, out.get(), {as<char>(memory.get()), as<char>(staging.get())});
+    });
+    made = std::move(out);
+    from = made.get();
   };
-  std::shared_ptr<void> reduced;
-  const void* from = t.packed();
-  if (where.unreduced() != 0) {
-    reduced = through(std::type_identity<comm::all_reduce>{}, where, whole, from, t.bytes(), where.unreduced());
-    from = reduced.get();
-  }
-  const auto gathered = through(std::type_identity<comm::collective_permute>{}, whole, layout{}, from, bytes,
-                                on.mesh().all());
-  copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), gathered.get(), bytes);
+  if (where.unreduced() != 0)
+    through(std::type_identity<comm::all_reduce>{}, where, whole, t.bytes(), where.unreduced());
+  through(std::type_identity<comm::collective_permute>{}, whole, layout{}, bytes, on.mesh().all());
+  copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), from, bytes);
   return host;
 }
 

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/mpi.hpp>
+
+#include <new>
+#include <stdexcept>
+
+namespace cleave::inline v0::comm {
+
+/// Runs what allocates on some ranks and does not communicate after that. Collective over a communicator: one small
+/// MPI_Allreduce. Throws memory_error on all its ranks where one of them has not enough memory.
+template <class F>
+void allocate_on_all(MPI_Comm among, F&& allocate) {
+  bool allocated = true;
+  try {
+    allocate();
+  } catch (const memory_error&) {
+    allocated = false;
+  } catch (const std::bad_alloc&) {
+    allocated = false;
+  } catch (const std::length_error&) {
+    allocated = false;
+  }
+  int rank = -1, without = -1;
+  if (!allocated) check(MPI_Comm_rank(among, &rank), "MPI_Comm_rank");
+  check(MPI_Allreduce(&rank, &without, 1, MPI_INT, MPI_MAX, among), "MPI_Allreduce");
+  if (without >= 0) raise<memory_error>(wording::rank_without_memory(without));
+}
+
+} // namespace cleave::inline v0::comm

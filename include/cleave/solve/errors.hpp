@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/error.hpp>
+
+#include <string>
+
+// The sentences of exceptions about iterative methods.
+
+namespace cleave::inline v0 {
+
+namespace wording {
+
+/// mend: Round the number of iterations, and check how it was computed.
+[[gnu::cold]] inline std::string iterations_not_a_count(double got) {
+  return sentence({"the most iterations of a solve are a whole number from 0 to 2147483647, but ", std::to_string(got),
+                   " was given"});
+}
+
+} // namespace wording
+
+} // namespace cleave::inline v0
