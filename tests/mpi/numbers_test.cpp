@@ -113,6 +113,31 @@ TEST(numbers, indices_too_large_for_their_type) {
   refuses([&] { i = far_count(n); }, far);
 }
 
+/// A number of a statement takes the type of the tensor beside it, which must have it.
+TEST(numbers, that_the_type_beside_them_lacks) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<std::uint8_t, mesh(row / line)> u(g, {5});
+  cleave::tensor<std::int32_t, mesh(row / line)> i(g, {5});
+  cleave::tensor<bool, mesh(row / line)> below(g, {5});
+  u.fill(100);
+  below = u < 200;
+  for (const bool b : below.to_global()) EXPECT_TRUE(b);
+  const auto refuses = [](auto&& call, const std::string& type, const std::string& number) {
+    try {
+      call();
+      ADD_FAILURE() << "takes " << number;
+    } catch (const cleave::error& e) {
+      EXPECT_EQ(std::string(e.what()), "cleave: a number of the statement takes the element type " + type +
+                                           " of the tensor beside it, which has no " + number);
+    }
+  };
+  refuses([&] { below = u < 300; }, "u8", "300");
+  refuses([&] { u = u + (-1); }, "u8", "-1");
+  refuses([&] { i = i + 3'000'000'000; }, "i32", "3000000000");
+  i = i + std::int64_t{7};
+  for (const int n : i.to_global()) EXPECT_EQ(n, 7);
+}
+
 constexpr cleave::function classes([](auto label) { return cleave::one_hot<float>(label, kind); });
 TEST(numbers, short_labels) {
   const cleave::grid g = grid_of_all();

@@ -759,6 +759,78 @@ TEST(Gradient, ByItsOwnRule) {
   EXPECT_EQ(got[2], (row{100, 200, 1200}));
 }
 
+/// Rounding, as if it were not there.
+constexpr auto straight_through = custom_vjp([](auto v) { return std::pair(floor(v + 0.5), std::tuple()); },
+                                             [](auto, auto g) { return g; });
+/// What is differentiated is over when its pullback is applied in a loop. All loops have three iterations, as all dims
+/// have three elements.
+TEST(Gradient, PulledBackInALoop) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), b = in.input(element::f64, s.row);
+  const auto doubled = [](value v) { return repeat_times(3, v, [](value h) { return 2 * h; }); };
+  const auto [y, pullback] = vjp(doubled, x);
+  const auto [z, rule] = vjp(straight_through, x);
+  in.output(repeat_times(3, b, [&](value c) { return pullback(c); }));
+  in.output(repeat_times(3, b, [&](value c) { return rule(c); }));
+  in.output(
+      repeat_times(3, b, [&](value c) { return repeat_times(3, c, [&](value d) { return pullback(rule(d)); }); }));
+  const auto got = small::run(in, {{0.6, 1.2, -2.4}, {1, 2, 3}});
+  const double all = 512.0 * 512 * 512;
+  EXPECT_EQ(got[0], (row{512, 1024, 1536}));
+  EXPECT_EQ(got[1], (row{1, 2, 3}));
+  EXPECT_EQ(got[2], (row{all, 2 * all, 3 * all}));
+}
+/// A second derivative reads what the first one computed again, by the same rule.
+TEST(Gradient, TwiceThroughARuleThatIsComputedAgain) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  static constexpr function square([](auto v) {
+    return remat(function([](auto u) {
+      const auto y = straight_through(u);
+      return sum(y * y);
+    }))(v);
+  });
+  static constexpr function slope([](auto v) { return sum(grad(square)(v)); });
+  in.output(grad(slope)(x));
+  EXPECT_EQ(small::run(in, {{0.6, 1.2, -2.4}})[0], (row{2, 2, 2}));
+}
+constexpr auto tap = custom_vjp([](auto v, auto) { return std::pair(v, std::tuple()); },
+                                [](auto, auto g) { return std::tuple(g, g); });
+/// A rule gives a cotangent to an argument that nothing else reads.
+TEST(Gradient, OfACarryThatOnlyARuleReaches) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row), p = in.input(element::f64, s.row);
+  const auto [y, pullback] = vjp(
+      [](value h, value q) {
+        const auto body = [](auto c) { return std::tuple(tap(std::get<0>(c) * 2, std::get<1>(c)), std::get<1>(c)); };
+        return std::get<0>(repeat_times(3, std::tuple(h, q), body));
+      },
+      x, p);
+  const auto [dx, dp] = pullback(zeros_like(x) + 1);
+  in.output(dx);
+  in.output(dp);
+  const auto got = small::run(in, {{1, 1, 1}, {1, 1, 1}});
+  EXPECT_EQ(got[0], (row{8, 8, 8}));
+  EXPECT_EQ(got[1], (row{7, 7, 7}));
+}
+/// Indices of a body are made again where the body is.
+TEST(Gradient, OfIndicesThatALoopComputesAgain) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  static constexpr function f([](auto v) {
+    return sum(repeat_times(3, v, [](auto h) {
+      const auto i = iota<double>(h, dim('a'));
+      return remat(function([=](auto a) { return a * a * i; }))(h);
+    }));
+  });
+  in.output(grad(f)(x));
+  EXPECT_EQ(small::run(in, {{1, 1, 1}})[0], (row{0, 8, 1024}));
+}
+
 TEST(Gradient, ByARuleThatCaptures) {
   small s;
   recorder in(s.mesh);

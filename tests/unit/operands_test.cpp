@@ -132,6 +132,12 @@ void expect_fault(const program_of& p, fault f, std::string_view op, unsigned li
   EXPECT_EQ(v.where.line, line);
   EXPECT_EQ(v.where.name(), "operands_test.cpp");
 }
+TEST(operands, numbers_of_a_carry_that_are_too_long) {
+  program_of p;
+  const auto same = [](const auto& state) { return state; };
+  static_cast<void>(repeat_times(2, std::tuple(p.n, std::int64_t{9007199254740993}), same));
+  expect_fault(p, fault::literal_too_long, "carry", __LINE__ - 1);
+}
 TEST(operands, windows_beside_a_dim_of_their_name) {
   program_of p;
   static_cast<void>(windows(p.u, window{part, row, part, 1, 1, 1, 1}));

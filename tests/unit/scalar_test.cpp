@@ -98,6 +98,10 @@ TEST(scalar, special_values) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(of<op::exp>(infinity), infinity);
   EXPECT_EQ(of<op::exp>(89.0f), infinity);
+  // The last number whose exponential is a float, and the one after it.
+  EXPECT_TRUE(std::isfinite(of<op::exp>(88.72283172607421875f)));
+  EXPECT_EQ(of<op::exp>(88.72283935546875f), infinity);
+  EXPECT_EQ(of<op::expm1>(88.72283935546875f), infinity);
   EXPECT_EQ(of<op::exp>(-infinity), 0);
   EXPECT_EQ(of<op::exp>(-200.0f), 0);
   EXPECT_EQ(of<op::exp>(0.0f), 1);

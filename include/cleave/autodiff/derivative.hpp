@@ -39,10 +39,10 @@ class reverse_pass {
   /// The nodes of a loop, backwards; of what is differentiated all that is not in a loop within.
   constexpr void sweep(std::size_t end, std::size_t begin, std::uint8_t loop) {
     for (std::size_t v = end; v-- > begin;) {
-      regions_.at(v, loop);
+      regions_.at(v, [&](std::uint8_t in) { return is_visited(in, loop); });
       const std::uint8_t in = c_.node_at(v).loop;
-      if (in != loop && (loop != outer_loop_ || within(c_.loops(), in, outer_loop_))) {
-        if (within(c_.loops(), in, loop)) reverse(inner_loop(in, loop));
+      if (!is_visited(in, loop)) {
+        if (loop == outer_loop_ || within(c_.loops(), in, loop)) reverse(inner_loop(in, loop));
         continue;
       }
       if (!c_.has_cotangent(v) || !c_.depends(v)) continue;
@@ -54,9 +54,14 @@ class reverse_pass {
       in_.derive(before);
     }
   }
-  /// The loop directly inside of another that a loop is in.
+  /// Whether nodes of a loop are visited with those of another: its own, and where the derivative is recorded those of
+  /// all loops around it. What was differentiated may be in other loops, which were over before: they are reversed.
+  constexpr bool is_visited(std::uint8_t in, std::uint8_t loop) const {
+    return in == loop || (loop == outer_loop_ && within(c_.loops(), outer_loop_, in));
+  }
+  /// The outermost loop around a loop whose nodes are not visited.
   constexpr std::uint8_t inner_loop(std::uint8_t loop, std::uint8_t outer) const {
-    while (c_.loops()[loop - 1u].around != outer) loop = c_.loops()[loop - 1u].around;
+    while (!is_visited(c_.loops()[loop - 1u].around, outer)) loop = c_.loops()[loop - 1u].around;
     return loop;
   }
   constexpr void reverse(std::uint8_t loop) {

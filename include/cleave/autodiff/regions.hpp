@@ -15,12 +15,15 @@ class special_regions {
  public:
   constexpr explicit special_regions(reverse_context& c) : c_(c), in_(c.in()) {}
 
-  /// Before node v is visited: enters the regions that end after it, and leaves those that begin after it.
-  constexpr void at(std::size_t v, std::uint8_t loop) {
+  /// Before node v is visited: enters the regions that end after it and are in a loop that is visited, and leaves those
+  /// that begin after it.
+  template <class Visited>
+  constexpr void at(std::size_t v, const Visited& is_visited) {
     for (; !recomputed_.empty() && v < recomputed_.back().first; recomputed_.pop_back())
       for (const auto& [node, was] : recomputed_.back().outside) c_.set_primal_id(node, was);
     for (std::size_t r = in_.regions().size(); r-- > 0;) {
-      if (in_.regions()[r].last != v + 1 || in_.regions()[r].loop != loop || !is_reached(in_.regions()[r])) continue;
+      const recorder::region& last = in_.regions()[r];
+      if (last.last != v + 1 || !is_visited(last.loop) || !is_reached(last)) continue;
       // A copy: what is recorded meanwhile may move the others.
       const recorder::region region = in_.regions()[r];
       if (region.own_derivative()) own_derivative(region);
@@ -73,6 +76,26 @@ class special_regions {
       c_.set_primal_id(v, in_.again(n, operands).id);
       in_.derive(before);
     }
+    regions_again(first, last, loops);
+  }
+  /// The regions within such a stretch, for derivatives of what was recorded once more.
+  constexpr void regions_again(node_id first, node_id last, const reverse_context::loop_table& loops) {
+    const std::size_t known = in_.regions().size();
+    for (std::size_t r = 0; r < known; ++r) {
+      recorder::region copy = in_.regions()[r];
+      const bool is_stretch = copy.first == first && copy.last == last;
+      if (copy.first < first || copy.last > last || copy.first >= copy.last || is_stretch) continue;
+      const auto renamed = [&](indexed_vector<value>& all) {
+        for (value& v : all)
+          if (v.ok()) v.id = c_.primal_id(v.id);
+      };
+      renamed(copy.arguments), renamed(copy.results), renamed(copy.residuals);
+      renamed(copy.stand_ins), renamed(copy.cotangents);
+      if (copy.ahead != 0) copy.ahead = c_.primal_id(copy.ahead);
+      copy.first = c_.primal_id(copy.first);
+      copy.last = narrowed(c_.primal_id(copy.last - 1) + 1);
+      in_.add(copy, loops[copy.loop] != 0 ? loops[copy.loop] : in_.recording());
+    }
   }
   /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
   constexpr void recompute(const recorder::region& r) {
@@ -83,7 +106,11 @@ class special_regions {
       met[u] = 1;
       recomputed_.back().outside.push_back({u, c_.primal_id(u)});
       const node from = c_.node_at(u);
-      if (class_of(from.code) == op_class::source && from.code != op::input) return;
+      if (class_of(from.code) == op_class::source && from.code != op::input) {
+        // One of a body cannot be read by another one.
+        if (from.body != 0) c_.set_primal_id(u, in_.again(from, {}).id);
+        return;
+      }
       c_.set_primal_id(u, in_.alias(op::barrier, c_.primal(u), where).id);
     };
     record_again(r.first, r.last, enter, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });

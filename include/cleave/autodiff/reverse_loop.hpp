@@ -167,6 +167,14 @@ class reverse_loop {
         for (unsigned k = 0; k < n.arity && reached[v] != 0; ++k)
           if (!(n.code == op::loop_yield && k == 1)) reached[n.in[k]] = 1;
       }
+      // What a derivative of its own may give a cotangent, whether it is read or not.
+      for (const recorder::region& r : in_.regions()) {
+        bool gives = false;
+        for (const value& result : r.results) gives = gives || (result.id < reached.size() && reached[result.id] != 0);
+        for (const value& a : r.arguments)
+          if (gives && r.own_derivative() && a.id < reached.size() && reached[a.id] == 0)
+            reached[a.id] = 1, changed = true;
+      }
     }
     return reached;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/execute/bound_program.hpp>
+#include <cleave/execute/number_checks.hpp>
 #include <cleave/storage/as.hpp>
 
 #include <memory>
@@ -16,7 +17,7 @@ class executor {
   /// Collective over the grid. The plan outlives the executor, and so do strides that are not those of contiguous
   /// shards.
   executor(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
-      : program_(grid, at, code, given) {}
+      : program_(grid, at, code, given), numbers_(code.program) {}
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an
   /// argument.
@@ -38,9 +39,11 @@ class executor {
     program_.finish(outputs);
   }
   std::int64_t workspace_bytes() const { return program_.workspace_bytes(); }
+  const number_checks& numbers() const { return numbers_; }
 
  private:
   bound_program program_;
+  number_checks numbers_;
 };
 
 /// The executor of a plan on a grid, made at the first call with these extents and kept with the grid. `extents` has

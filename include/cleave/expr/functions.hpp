@@ -79,12 +79,8 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
     values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
-    const bool adapts = args[i].from.number && N > 1 && !from_number && !is_predicate(code, i);
-    if (!adapts || !values[i].ok()) continue;
-    const element given = in->at(values[i]).type.element;
-    if (is_floating(given) && !is_floating(type) && !is_complex(type))
-      return in->fail(fault::literal_does_not_fit, name_of(code), args[i].where);
-    if (given != type) values[i] = in->elementwise(op::cast, std::array{values[i]}, args[i].where, type);
+    if (N > 1 && !from_number && !is_predicate(code, i) && args[i].from.number)
+      values[i] = in->number_as(values[i], type, name_of(code), args[i].where);
   }
   return in->elementwise(code, values, where, result);
 }

@@ -75,7 +75,8 @@ constexpr recorder* recorder_beside_numbers(const A& all) {
 /// The same with values in place of the numbers.
 template <class A>
 constexpr auto with_values(recorder& in, const A& all, source where) {
-  if constexpr (std::is_arithmetic_v<A>) return in.constant(static_cast<double>(all), element_of<A>, where);
+  if constexpr (std::is_arithmetic_v<A>)
+    return in.value_of(operand(all, where.file, where.line), "carry", literal_element<A>);
   else if constexpr (!has_numbers<A>) return all;
   else if constexpr (is_pair<A>)
     return std::pair(with_values(in, all.first, where), with_values(in, all.second, where));
@@ -204,6 +205,8 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
     const auto count = static_cast<std::int64_t>(times.literal);
     if (count < 0 || !is_whole(times.literal))
       return in.refuse(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
+    if (in.made().loops.full())
+      return in.refuse(fault::too_many_loops, "repeat_times", times.where), detail::with_leaves(init, in, {});
     const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
     if (d < 0) return detail::with_leaves(init, in, {});
     info.along = known_dim(d);

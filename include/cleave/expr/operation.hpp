@@ -20,12 +20,15 @@ struct elementwise_call {
     recorder* in = nullptr;
     source where{};
     element type = element::none;
+    bool from_number = false;
     for (std::size_t i = N; i-- > 0;)
       if (!args[i].is_literal) {
         in = args[i].from.in;
         where = args[i].where;
         if (!args[i].from.ok()) return args[i].from;
+        if (args[i].from.number && type != element::none && !from_number) continue;
         type = in->at(args[i].from).type.element;
+        from_number = args[i].from.number;
       }
     // Of numbers alone: whoever reads the result says so.
     if (in == nullptr) return {};
@@ -33,8 +36,10 @@ struct elementwise_call {
     if constexpr (entry.arity == 0) return in->fail(fault::already_reported, entry.name, where);
     if constexpr (entry.arity != N) return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
     std::array<value, N> values{};
-    for (std::size_t i = 0; i < N; ++i)
-      values[i] = args[i].is_literal ? in->constant(args[i].literal, type, args[i].where) : args[i].from;
+    for (std::size_t i = 0; i < N; ++i) {
+      values[i] = in->value_of(args[i], entry.name, type);
+      if (args[i].from.number && !from_number) values[i] = in->number_as(values[i], type, entry.name, args[i].where);
+    }
     return in->elementwise(op::user, values, where, element::none, false, &entry);
   }
 };

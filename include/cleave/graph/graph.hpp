@@ -109,6 +109,9 @@ constexpr bool within(const loop_list& loops, std::uint8_t loop, std::uint8_t ou
 struct user_entry;
 inline constexpr int max_arity = 6;
 
+/// Of a cast: it takes a number of the caller, which the type must be able to hold.
+inline constexpr double is_number_that_fits = 1;
+
 /// One operation and its result.
 struct node {
   op code = op::input;
@@ -123,7 +126,7 @@ struct node {
   /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge:
   /// {major, minor, whole}. iota: {dim}. loop_slice: {dim of the loop, or no_dim}.
   fixed_array<dim_id, 3> which{};
-  /// constant: the value.
+  /// constant: the value. cast: see `is_number_that_fits`.
   double scalar = 0;
   /// input, constrain, reshard: the layout the user wrote, for the positions in `pinned` (bit i: position i).
   layout pin{};

@@ -68,8 +68,8 @@ CLEAVE_FUNCTION inline float exp_of(float x) {
   const std::uint32_t power = static_cast<std::uint32_t>(bits_of_float(shifted)) << 23;
   std::int32_t result = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits_of_float(p)) + power);
   result = chosen(x >= -87.3365402f, result, 0);
-  // Not below: too large, or NaN.
-  return float_of_bits(chosen(x <= 88.7228394f, result, bits_of_float(x + __builtin_huge_valf())));
+  // Not below the first number whose exponential is too large: too large, or NaN.
+  return float_of_bits(chosen(x < 88.7228394f, result, bits_of_float(x + __builtin_huge_valf())));
 }
 
 // Near 0 the Taylor polynomial of degree 8, times x last, so that small numbers and -0 keep all digits.

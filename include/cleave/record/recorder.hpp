@@ -112,6 +112,18 @@ class recorder : public graph_writer {
                                   constant(x.imaginary, real_of(type), x.where)},
                        x.where);
   }
+  /// A number of a statement in the element type of the tensor beside it, as a literal would be. Whether it fits is
+  /// found when the plan runs.
+  constexpr value number_as(value number, element type, std::string_view op, source where) {
+    if (!number.ok()) return number;
+    const element given = at(number).type.element;
+    if (is_floating(given) && !is_floating(type) && !is_complex(type))
+      return fail(fault::literal_does_not_fit, op, where);
+    if (given == type) return number;
+    const value made = elementwise(op::cast, std::array{number}, where, type);
+    if (made.ok() && type < element::bf16) made_.nodes[made.id].scalar = is_number_that_fits;
+    return made;
+  }
   /// The same for an index, which is a whole number: a literal becomes one of 64 bits.
   constexpr value index_of(const operand& x, std::string_view op) {
     if (!x.is_literal) return value_of(x, op);
@@ -403,9 +415,10 @@ class recorder : public graph_writer {
   }
 
   using region = special_region;
-  constexpr void add(const region& r) {
+  constexpr void add(const region& r) { add(r, recording_); }
+  constexpr void add(const region& r, std::uint8_t loop) {
     regions_.push_back(r);
-    regions_.back().loop = recording_;
+    regions_.back().loop = loop;
   }
   constexpr const indexed_vector<region>& regions() const { return regions_; }
 

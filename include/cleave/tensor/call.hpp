@@ -165,6 +165,7 @@ inline void run_program(const runnable& code, const call_site& site, const call_
       }
   }
   if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); });
+  own->numbers().check([&](std::size_t i) { return operands[i].tensor == nullptr ? operands[i].data : nullptr; });
   own->run(at.data(), at.data() + p.arguments);
 }
 /// Throws overlap_error where two results are one tensor. A rank whose shard is empty has no addresses that overlap, so
