@@ -84,6 +84,14 @@ static_assert(paired(plan_for<f::columns, f::left, f::wide_right>(product), kind
 static_assert(paired(plan_for<f::rows, f::deep_left, f::deep_right>(product), kind::reduce_scatter) == 1);
 static_assert(paired(plan_for<f::columns, f::deep_left, f::deep_right>(product), kind::reduce_scatter) == 1);
 
+// Devices that all have the result add up all blocks in one order, so each waits for all of them.
+inline constexpr cleave::dim<"few", 8> few;
+constexpr cleave::function short_product([](auto a, auto b) { return dot(a, b, few); });
+constexpr auto replicated =
+    plan_for<f::square, cleave::tensor<float, mesh(row, few)>, cleave::tensor<float, mesh(few / data, col)>>(
+        short_product);
+static_assert(replicated.count(kind::all_gather) == 1 && paired(replicated, kind::all_gather) == 0);
+
 struct extents {
   std::int64_t rows, cols, depth;
 };

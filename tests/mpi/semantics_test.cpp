@@ -299,6 +299,41 @@ TEST(semantics, replicas_are_the_same_bits) {
     }
 }
 
+// Groups over one axis, of which one is on one node and others are on two, and values of different length that could
+// share a message.
+constexpr cleave::function two_sums([](auto u, auto v) { return std::tuple(sum(u, deep), sum(v, deep)); });
+TEST(semantics, replicas_are_the_same_bits_on_nodes_that_groups_share) {
+  const int n = support::ranks(), before = cleave::comm::node_ranks();
+  if (n < 4 || n % 2 != 0) return;
+  for (const int node : {before, n / 2 + 1, n - 1})
+    for (const auto mode : {cleave::comm::transport::automatic, cleave::comm::transport::mpi}) {
+      const auto mode_before = cleave::comm::transport_mode();
+      cleave::comm::node_ranks() = node;
+      cleave::comm::transport_mode() = mode;
+      const cleave::grid g(mesh, MPI_COMM_WORLD, {2, n / 2});
+      // Communicators of nodes are made when a group is first asked for.
+      g.state().group_of(cleave::axis_set{}.with(1));
+      cleave::comm::node_ranks() = before;
+      cleave::comm::transport_mode() = mode_before;
+      for (const std::int64_t length : {1, 1000, 20000}) {
+        cleave::tensor<float, mesh(deep / model, col)> x(g, {n / 2, length});
+        cleave::tensor<float, mesh(deep / model, row / data, col)> z(g, {n / 2, 3, length});
+        cleave::tensor<float, mesh(col)> total(g, {length}), other(g, {length});
+        cleave::tensor<float, mesh(row / data, col)> part(g, {3, length});
+        const auto value = [](const auto& at) {
+          const float v[] = {1e8F, 1, -1e8F, 1};
+          return v[at[0] % 4] * (1 + 0.1F * static_cast<float>(at[0] / 4));
+        };
+        x.fill_by(value);
+        z.fill_by(value);
+        total = sum(x, deep);
+        two_sums(x, z).into(other, part);
+        EXPECT_TRUE(replicas_agree(total)) << node << " " << length;
+        EXPECT_TRUE(replicas_agree(other)) << node << " " << length;
+      }
+    }
+}
+
 TEST(semantics, two_grids_are_told_before_any_communication) {
   const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1}), h(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
   Rows x(g, {4, 4}), y(h, {4, 4});

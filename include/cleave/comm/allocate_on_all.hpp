@@ -23,9 +23,11 @@ void allocate_on_all(MPI_Comm among, F&& allocate) {
   } catch (const std::length_error&) {
     allocated = false;
   }
-  int rank = -1, without = -1;
+  int rank = -1, size = 1;
   if (!allocated) check(MPI_Comm_rank(among, &rank), "MPI_Comm_rank");
-  check(MPI_Allreduce(&rank, &without, 1, MPI_INT, MPI_MAX, among), "MPI_Allreduce");
+  check(MPI_Comm_size(among, &size), "MPI_Comm_size");
+  int without = rank;
+  if (size > 1) check(MPI_Allreduce(&rank, &without, 1, MPI_INT, MPI_MAX, among), "MPI_Allreduce");
   if (without >= 0) raise<memory_error>(wording::rank_without_memory(without));
 }
 

@@ -6,6 +6,8 @@
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/node_pipes.hpp>
 
+#include <limits>
+
 namespace cleave::inline v0::comm {
 
 /// A communicator of some devices of a grid, and what they share. It stays where it is made.
@@ -64,6 +66,24 @@ class grid_node {
       if (g.on_node[r] >= 0) ++count, first = r, index += r < g.ranks.rank;
     if (count != g.ranks.size) return divide(g, count, first, index);
     if (g.together.make(g.ranks, crowded_)) g.ranks.together = &g.together;
+  }
+  /// Takes it from them where groups over the same axes would add up in another order, so that what is replicated over
+  /// other axes has the same bits everywhere. Collective over the devices of the grid.
+  [[gnu::cold]] static void agree(kept_group& g, const group& devices) {
+    // Of each rank of a group: the first one on its node, if nodes add up first.
+    int first = 0;
+    while (first < g.ranks.rank && (g.ranks.inside == nullptr || g.on_node[first] < 0)) ++first;
+    const int own = g.ranks.together != nullptr ? -1 : g.ranks.inside != nullptr ? first : -2;
+    const int size = g.ranks.size;
+    indexed_vector<int> mine = indexed_vector<int>::filled(2 * size, std::numeric_limits<int>::min()), most = mine;
+    mine[g.ranks.rank] = own;
+    mine[size + g.ranks.rank] = -own;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(mine.data(), most.data(), 2 * size, MPI_INT, MPI_MAX, devices.handle, &request),
+          "MPI_Iallreduce");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    for (int r = 0; r < size; ++r)
+      if (most[r] != -most[size + r]) g.ranks.together = g.ranks.inside = nullptr;
   }
   /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
   [[gnu::cold]] void connect(kept_group& g) {

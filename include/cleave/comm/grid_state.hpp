@@ -266,7 +266,7 @@ class grid_state {
       comm::kept_group& g = groups_.back()->group;
       g.ranks = made;
       if (made.size > 1 && (key & ordered_key) == 0)
-        if (comm::grid_node* n = node()) n->join(g);
+        if (comm::grid_node* n = node()) n->join(g), comm::grid_node::agree(g, world_);
       return g;
     });
   }

@@ -35,8 +35,16 @@ struct reduce_bucket {
   std::int64_t bytes = 0;
 };
 
+/// The axes along which shards of a value differ in length.
+[[gnu::cold]] constexpr axis_set uneven_axes(const buffer& value, const sizes& at) {
+  axis_set axes = 0;
+  for (int i = 0; i < value.type.rank; ++i)
+    if (at.dims[value.type[i]] % at.axes.product(value.where[i]) != 0) axes = axes | value.where[i].mask();
+  return axes;
+}
 /// Calls f(bucket) for those of a device. All devices that take part in them have the same shards, and so the same
-/// buckets.
+/// buckets. MPI may add up messages of different length in another order: what is replicated over an axis does not
+/// share a message with what makes it longer on some devices along this axis.
 template <class F>
 [[gnu::cold]] constexpr void for_each_bucket(const program_view& p, const sizes& at, const coordinates& here, F&& f) {
   for (std::size_t first = 0; first < p.steps.size();) {
@@ -44,16 +52,22 @@ template <class F>
     std::size_t end = first + 1;
     while (end < p.steps.size() && reduce_alike(p, one, p.steps[end])) ++end;
     reduce_bucket b;
+    axis_set uneven = 0, common = 0;
     const auto close = [&] {
       if (b.steps.size() > 1) f(std::as_const(b));
       b.steps.clear();
       b.bytes = 0;
+      uneven = 0;
     };
     for (std::size_t i = first; i < end && end - first > 1 && at.axes.product(one.axes) > 1; ++i) {
       const buffer& value = p.buffers[p.steps[i].out];
       const std::int64_t bytes = elements_of(value, p.maps, at, here) * size_of(value.type.element);
       if (bytes > comm::bucketed_value_bytes) continue;
-      if (b.bytes + bytes > comm::bucket_bytes) close();
+      const axis_set own = uneven_axes(value, at), sharded = value.where.sharded();
+      const axis_set any = uneven | own, all = b.steps.empty() ? sharded : common & sharded;
+      if (b.bytes + bytes > comm::bucket_bytes || (any & ~all) != 0) close();
+      uneven = b.steps.empty() ? own : any;
+      common = b.steps.empty() ? sharded : all;
       b.steps.push_back(i);
       b.bytes += bytes;
     }

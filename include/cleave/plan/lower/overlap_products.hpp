@@ -30,13 +30,22 @@ constexpr std::size_t next_to_touch(const emitted& e, std::size_t i, std::size_t
   return none;
 }
 
+/// Whether a product would add up the pieces of an all-gather on each device in another order, and give what devices
+/// have in common: it contracts the dim that is gathered, beginning with its own block.
+constexpr bool replicas_would_differ(const emitted& e, const step& gather, const step& product) {
+  const buffer &from = e.made.buffers[gather.in[0]], &to = e.made.buffers[gather.out],
+               &out = e.made.buffers[product.out];
+  int position = 0;
+  while ((from.where.differs_at(to.where) >> position & 1) == 0) ++position;
+  return !out.type.has(to.type[position]) && (gather.axes & ~out.where.sharded()) != 0;
+}
 /// The product that reads what the all-gather `i` brings, if that could as well happen right before it; else none.
 constexpr std::size_t product_after(const emitted& e, std::size_t i) {
   const indexed_vector<step>& steps = e.made.steps;
   const step& s = steps[i];
   const std::size_t j = next_to_touch(e, i, e.memory[s.out]);
   if (j == none || steps[j].kind != step_kind::gemm) return none;
-  if ((steps[j].in[0] == s.out) == (steps[j].in[1] == s.out)) return none;
+  if ((steps[j].in[0] == s.out) == (steps[j].in[1] == s.out) || replicas_would_differ(e, s, steps[j])) return none;
   for (std::size_t k = i + 1; k < j; ++k)
     if (writes(steps[k]) && e.memory[steps[k].out] == e.memory[s.in[0]]) return none;
   return j;
