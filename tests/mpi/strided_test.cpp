@@ -350,6 +350,43 @@ TEST(strided, calls_with_more_views_are_bound_anew) {
   }
 }
 
+constexpr cleave::function two_results([](auto x) { return std::tuple(x + sum(x, row), x * 2.0); });
+TEST(strided, results_side_by_side_in_one_allocation) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    // The last devices have one row, or none.
+    const std::int64_t rows_of_all = support::ranks() + 1;
+    field x(g, {rows_of_all, 6});
+    fill(x);
+    const auto local = x.local_extents();
+    const auto n = static_cast<std::size_t>(local[0]), m = static_cast<std::size_t>(local[1]);
+    using pair = std::pair<std::size_t, std::size_t>;
+    const memory_2d all("all", n, 2 * m + 1);
+    const auto part = [&](std::size_t begin) {
+      return strided_2d(Kokkos::subview(all, pair(0, n), pair(begin, begin + m)));
+    };
+    const field left(g, {rows_of_all, 6}, part(0)), right(g, {rows_of_all, 6}, part(m));
+    two_results(x).into(left, right);
+    field sums(g, {rows_of_all, 6}), twice(g, {rows_of_all, 6});
+    two_results(x).into(sums, twice);
+    EXPECT_TRUE(same_bits(left, sums));
+    EXPECT_TRUE(same_bits(right, twice));
+  }
+  // Results in one memory, in an order of dims that kernels use and in one that is packed.
+  const cleave::grid g = support::grids(mesh).front();
+  const std::int64_t many = 4 * support::ranks();
+  field x(g, {many, many});
+  fill(x);
+  const auto n = static_cast<std::size_t>(x.local_extents()[0]), m = static_cast<std::size_t>(x.local_extents()[1]);
+  const Kokkos::View<double**, Kokkos::LayoutLeft, cleave::memory_space> turned("turned", n, m);
+  const memory_2d wide("wide", n, m + 1);
+  const strided_2d rows_apart = Kokkos::subview(wide, std::pair<std::size_t, std::size_t>(0, n),
+                                                std::pair<std::size_t, std::size_t>(0, m));
+  const field a(g, {many, many}, turned), b(g, {many, many}, turned), c(g, {many, many}, rows_apart),
+      d(g, {many, many}, rows_apart);
+  EXPECT_THROW(two_results(x).into(a, b), cleave::overlap_error);
+  EXPECT_THROW(two_results(x).into(c, d), cleave::overlap_error);
+}
+
 TEST(strided, views_of_some_ranks) {
   const cleave::grid g = support::grids(mesh).front();
   const std::int64_t many = 6 * support::ranks();

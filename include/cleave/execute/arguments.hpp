@@ -54,7 +54,8 @@ class argument_memory {
 
   /// Writes the addresses of a run. Throws overlap_error where two results share memory.
   void take(const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
-    refuse_overlap(outputs);
+    // Whoever gives strides has compared the elements.
+    if (given_ == nullptr) refuse_overlap(outputs);
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
     for (aside& a : aside_) a.used = false;
     for (const hazard& h : hazards_) {

@@ -7,6 +7,8 @@
 #include <cleave/storage/box.hpp>
 #include <cleave/tensor/call.hpp>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 // Shards in Views of the caller that are not contiguous: subviews, padded Views, the interior of a View with ghosts,
@@ -64,6 +66,65 @@ inline void classify_strides(tensor_state& t) {
   if (number == std::ssize(classes.known)) classes.known.push_back({t.stride, t.ghosts});
   t.stride_class = number;
   t.unit_rows = all[2] == 0;
+}
+
+/// Shards of two results in the memory of the caller, to be compared element by element.
+class shards_in_memory {
+ public:
+  shards_in_memory(const tensor_state& a, const tensor_state& b) : a_(a), b_(b) {}
+
+  /// Whether they have an element in common, or might have one: Views with different strides are not told apart.
+  bool meet() const {
+    if (a_.elements() == 0 || b_.elements() == 0) return false;
+    const auto first = reinterpret_cast<std::uintptr_t>(a_.data), other = reinterpret_cast<std::uintptr_t>(b_.data);
+    if (first >= other + as_size(span(b_)) || other >= first + as_size(span(a_))) return false;
+    if (a_.element != b_.element || a_.local.rank != b_.local.rank) return true;
+    const std::int64_t bytes = static_cast<std::int64_t>(other) - static_cast<std::int64_t>(first);
+    if (bytes % size_of(a_.element) != 0) return true;
+    const strides own = strides_in(a_), theirs = strides_in(b_);
+    std::array<int, std::size_t{max_rank}> order{};
+    int dims = 0;
+    for (int d = 0; d < a_.local.rank; ++d) {
+      if (a_.local[d] == 1 && b_.local[d] == 1) continue;
+      if (own[d] != theirs[d]) return true;
+      order[as_size(dims++)] = d;
+    }
+    std::sort(order.begin(), order.begin() + dims, [&](int d, int e) { return own[d] > own[e]; });
+    return reaches(bytes / size_of(a_.element), own, order.data(), dims);
+  }
+
+ private:
+  static strides strides_in(const tensor_state& t) { return t.strided == nullptr ? strides_of(t.local) : t.stride; }
+  /// The bytes from the first element to the last.
+  static std::int64_t span(const tensor_state& t) {
+    const strides stride = strides_in(t);
+    std::int64_t last = 0;
+    for (int d = 0; d < t.local.rank; ++d) last += (t.local[d] - 1) * stride[d];
+    return (last + 1) * size_of(t.element);
+  }
+  /// Whether an index of the one minus an index of the other is so far away, in elements: along the dims with the
+  /// largest strides first, of which few differences come as near as the others can reach.
+  bool reaches(std::int64_t away, const strides& stride, const int* dims, int count) const {
+    if (count == 0) return away == 0;
+    const int d = dims[0];
+    std::int64_t rest = 0;
+    for (int i = 1; i < count; ++i) rest += stride[dims[i]] * (std::max(a_.local[dims[i]], b_.local[dims[i]]) - 1);
+    const std::int64_t least = std::max((away - rest) / stride[d] - 1, 1 - b_.local[d]),
+                       most = std::min((away + rest) / stride[d] + 1, a_.local[d] - 1);
+    for (std::int64_t n = least; n <= most; ++n)
+      if (reaches(away - n * stride[d], stride, dims + 1, count - 1)) return true;
+    return false;
+  }
+
+  const tensor_state &a_, &b_;
+};
+/// Throws overlap_error where two results have elements in common.
+[[gnu::cold]] inline void refuse_shared_elements(const call_operand* results, std::size_t count) {
+  for (std::size_t r = 1; r < count; ++r)
+    for (std::size_t other = 0; other < r; ++other)
+      if (results[r].tensor != nullptr && results[other].tensor != nullptr &&
+          shards_in_memory(*results[other].tensor, *results[r].tensor).meet())
+        raise<overlap_error>(wording::results_overlap(other, r));
 }
 
 /// Whether an argument is the same tensor as one before it: only one of them may have its halo in the ghosts.
@@ -134,6 +195,7 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
     site.complete();
     return;
   }
+  refuse_shared_elements(operands + p.arguments, p.results);
   // Checks look at contiguous shards.
   strided_executor* const own = site.grid().checked().any() ? nullptr : &strided_executor_for(code, site, operands);
   indexed_vector<call_operand> given;
