@@ -64,7 +64,7 @@ class peer_arrays {
     const auto& changes = cleave::detail::live_memory<Kokkos::HostSpace>::get().changes;
     const bool same = mine_.at == mine && mine_.bytes == bytes && changes_ == changes;
     if (!same || put_off_) {
-      put_off_ = patient_ && !was_given(mine, changes);
+      put_off_ = (patient_ && !was_given(mine, changes)) || receives_under_way() != 0;
       const exposing when = put_off_ ? exposing::done_before : exposing::now;
       mine_ = {bytes == 0 ? exposed_array{} : expose(mine, bytes, when), bytes, false, mine};
       copied_ = bytes != 0 && !mine_.where.given() && may_copy && has_room(bytes);

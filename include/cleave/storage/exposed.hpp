@@ -6,11 +6,13 @@
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #if defined(__linux__)
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +39,13 @@ struct exposed_array {
   }
 };
 
+/// How many messages this process is about to receive from other nodes. A network that writes to memory by itself would
+/// write to the pages that were there before: arrays are not exposed for the first time meanwhile.
+inline std::atomic<std::int64_t>& receives_under_way() {
+  static std::atomic<std::int64_t> count{0};
+  return count;
+}
+
 namespace detail {
 
 #if defined(__linux__)
@@ -53,7 +62,8 @@ class exposed_block {
   static exposed_block* made_of(const block& b) { return static_cast<exposed_block*>(b.exposed); }
   /// Null if the system does not allow it.
   static exposed_block* of(block& b) {
-    if (b.exposed == nullptr && b.bytes >= least_paged && page_bytes % ::sysconf(_SC_PAGESIZE) == 0) {
+    if (b.exposed == nullptr && b.bytes >= least_paged && files() < most_files() &&
+        page_bytes % ::sysconf(_SC_PAGESIZE) == 0) {
       auto* made = new exposed_block(b);
       if (made->where_.given()) b.exposed = made, b.hide = &hide;
       else delete made;
@@ -85,6 +95,7 @@ class exposed_block {
     struct stat found = {};
     const std::int64_t bytes = (b.bytes + page_bytes - 1) / page_bytes * page_bytes;
     if (file >= 0 && ::ftruncate(file, bytes) == 0 && ::fstat(file, &found) == 0) {
+      ++files();
       where_ = {std::int64_t{::getpid()}, file, found.st_dev, found.st_ino, bytes, 0};
       exposed_ = indexed_vector<char>::filled((bytes + part - 1) / part);
     } else if (file >= 0) {
@@ -92,7 +103,19 @@ class exposed_block {
     }
   }
   ~exposed_block() {
-    if (where_.given()) ::close(file());
+    if (where_.given()) ::close(file()), --files();
+  }
+  /// The files of this process, of which each block has one. The user needs others.
+  static std::atomic<std::int64_t>& files() {
+    static std::atomic<std::int64_t> count{0};
+    return count;
+  }
+  static std::int64_t most_files() {
+    static const std::int64_t most = [] {
+      rlimit limit = {};
+      return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<std::int64_t>(limit.rlim_cur / 4) : 256;
+    }();
+    return most;
   }
   int file() const { return static_cast<int>(where_.file); }
 
