@@ -3,8 +3,10 @@
 #pragma once
 
 // What kernels on shards use: `shard` and `local_context`, memory and execution space of the shards, `launch`, stores
-// past the caches, complex elements, and the BLAS of Kokkos Kernels. For libraries of operations, as cleave/linalg.
+// past the caches, complex elements, the BLAS of Kokkos Kernels, and agreement on memory. For libraries of
+// operations, as cleave/linalg.
 
+#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/execute/local.hpp>
 #include <cleave/storage/blas_symbol.hpp>
 #include <cleave/storage/complex.hpp>

@@ -126,7 +126,7 @@ TEST(numbers, that_the_type_beside_them_lacks) {
     try {
       call();
       ADD_FAILURE() << "takes " << number;
-    } catch (const cleave::error& e) {
+    } catch (const cleave::number_error& e) {
       EXPECT_EQ(std::string(e.what()), "cleave: a number of the statement takes the element type " + type +
                                            " of the tensor beside it, which has no " + number);
     }

@@ -241,8 +241,8 @@ TEST(solve_cg, squares_beyond_the_range_are_a_breakdown) {
     solve::cg(infinite{}, b).into(u, got.residual, got.iterations, got.ended);
     EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::broke_down));
     for (double v : u.to_global()) EXPECT_EQ(v, 0);
-    EXPECT_THROW(static_cast<void>(solve::cg(line_operator{}, b, {.iterations = 3000000000.0})), cleave::error);
-    EXPECT_THROW(static_cast<void>(solve::cg(line_operator{}, b, {.iterations = 10.5})), cleave::error);
+    EXPECT_THROW(static_cast<void>(solve::cg(line_operator{}, b, {.iterations = 3000000000.0})), cleave::number_error);
+    EXPECT_THROW(static_cast<void>(solve::cg(line_operator{}, b, {.iterations = 10.5})), cleave::number_error);
   }
 }
 

@@ -59,6 +59,10 @@ struct environment_error : error {
 struct memory_error : error {
   using error::error;
 };
+/// A number that was given is not one that its place may have.
+struct number_error : error {
+  using error::error;
+};
 /// Two results of one call share memory.
 struct overlap_error : error {
   using error::error;

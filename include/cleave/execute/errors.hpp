@@ -17,8 +17,8 @@ namespace wording {
 
 /// mend: Write a number that the element type of the tensor beside it has, or convert the tensor: `cast<int>(x) < 300`.
 [[gnu::cold]] inline std::string number_does_not_fit(std::string_view number, std::string_view type) {
-  return sentence({"a number of the statement takes the element type ", type, " of the tensor beside it, which has no ",
-                   number});
+  return sentence(
+      {"a number of the statement takes the element type ", type, " of the tensor beside it, which has no ", number});
 }
 /// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.

@@ -25,8 +25,8 @@ class number_checks {
       }
     }
   }
-  /// `data` gives the address of an argument that is a number in memory of the host; null of a tensor. Throws error
-  /// where the type of a tensor cannot hold the number, as on all ranks, which have the same.
+  /// `data` gives the address of an argument that is a number in memory of the host; null of a tensor. Throws
+  /// number_error where the type of a tensor cannot hold the number, on all ranks alike, which have the same.
   template <class Data>
   void check(const Data& data) const {
     for (const number& n : numbers_) {
@@ -36,7 +36,7 @@ class number_checks {
       std::memcpy(&bytes, at, std::min(sizeof bytes, as_size(size_of(n.given))));
       const host_number given(bytes, n.given);
       if (!has_number(n.type, given.floating()))
-        raise<error>(wording::number_does_not_fit(given.text(), name_of(n.type)));
+        raise<number_error>(wording::number_does_not_fit(given.text(), name_of(n.type)));
     }
   }
 

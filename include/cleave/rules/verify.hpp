@@ -9,8 +9,8 @@
 namespace cleave::inline v0 {
 
 /// Whether a node is what its operation says: as many operands as the operation takes, and the offset of a map that
-/// only the run knows, maps that name dims of both sides and windows of the side that has them, and factors that name each position of the result at most
-/// once and each of an operand at most once.
+/// only the run knows, maps that name dims of both sides and windows of the side that has them, and factors that name
+/// each position of the result at most once and each of an operand at most once.
 constexpr bool verify_op(const graph& g, const node& n) {
   const op_entry& entry = entry_of(n.code);
   if (as_size(n.first_map) + n.maps > g.maps.size()) return false;

@@ -4,9 +4,9 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/error.hpp>
-#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/blocks.hpp>
+#include <cleave/shards.hpp>
 #include <cleave/sparse/errors.hpp>
 #include <cleave/sparse/matrix.hpp>
 

@@ -50,7 +50,8 @@ namespace wording {
   return sentence({path, ":", number(line), ": ", words[underlying(what)]});
 }
 /// thrown: file_error
-/// mend: Rank 0 holds all entries of a file while it reads them. Give it more memory, or assemble the matrix from parts.
+/// mend: Rank 0 holds all entries of a file while it reads them. Give it more memory, or assemble the matrix of
+/// parts.
 [[gnu::cold]] inline std::string market_unread(std::string_view path, std::string_view why) {
   return sentence({"cannot read ", quoted(path), ": ", why});
 }
