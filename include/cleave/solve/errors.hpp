@@ -5,6 +5,7 @@
 #include <cleave/base/error.hpp>
 
 #include <string>
+#include <string_view>
 
 // The sentences of exceptions about iterative methods.
 
@@ -13,9 +14,8 @@ namespace cleave::inline v0 {
 namespace wording {
 
 /// mend: Round the number of iterations, and check how it was computed.
-[[gnu::cold]] inline std::string iterations_not_a_count(double got) {
-  return sentence({"the most iterations of a solve are a whole number from 0 to 2147483647, but ", std::to_string(got),
-                   " was given"});
+[[gnu::cold]] inline std::string iterations_not_a_count(std::string_view got) {
+  return sentence({"the most iterations of a solve are a whole number from 0 to 2147483647, but ", got, " was given"});
 }
 
 } // namespace wording

@@ -21,11 +21,12 @@ struct options {
   /// The first approximation, with the dims of the right-hand side. Zeros if there is none. Inside functions only.
   value start{};
 
-  /// The most iterations, where they are a literal. Throws number_error where that is not a whole number from 0 to 2^31 - 1.
+  /// The most iterations, where they are a literal. Throws number_error where that is not a whole number from 0 to
+  /// 2^31 - 1.
   constexpr std::int32_t literal_iterations() const {
     const double most = iterations.literal;
     if (!(most >= 0 && most <= 0x7fffffff) || most != static_cast<double>(static_cast<std::int32_t>(most)))
-      raise<number_error>(wording::iterations_not_a_count(most));
+      raise<number_error>(wording::iterations_not_a_count(std::to_string(most)));
     return static_cast<std::int32_t>(most);
   }
 };
