@@ -105,6 +105,34 @@ TEST(Operations, MeanWhatTheyComputeOnEveryMesh) {
     }
 }
 
+struct lower_of_two {
+  static constexpr cleave::elementwise_entry entry{"lower_of_two"};
+  template <class T>
+  CLEAVE_FUNCTION T operator()(T x, T y) const {
+    return x < y ? x : y;
+  }
+};
+inline constexpr cleave::operation<lower_of_two> lower;
+// Literals and numbers beside an operation are what they are beside built-in ones.
+TEST(Operations, TakeNumbersInTheTypeOfTheTensorBesideThem) {
+  const auto recorded = [](auto f) {
+    cleave::recorder in(cleave::mesh_value{});
+    cleave::spec s;
+    s.dims.push_back(cleave::placement(row));
+    const cleave::value i = in.input(cleave::element::i32, s), x = in.input(cleave::element::f64, s);
+    cleave::value n = in.input(cleave::element::i64, cleave::spec{});
+    n.number = true;
+    const cleave::value made = f(i, x, n);
+    return std::pair(in.made().found.fault, made.ok() ? in.at(made).type.element : cleave::element::none);
+  };
+  using cleave::element, cleave::fault, cleave::value;
+  EXPECT_EQ(recorded([](value i, value, value) { return lower(i, 7); }), std::pair(fault::none, element::i32));
+  EXPECT_EQ(recorded([](value i, value, value) { return lower(i, 0.5); }).first, fault::literal_does_not_fit);
+  EXPECT_EQ(recorded([](value i, value, value) { return lower(i, 3'000'000'000); }).first, fault::literal_does_not_fit);
+  EXPECT_EQ(recorded([](value i, value, value n) { return lower(n, i); }), std::pair(fault::none, element::i32));
+  EXPECT_EQ(recorded([](value, value x, value n) { return lower(x, n); }), std::pair(fault::none, element::f64));
+}
+
 // A kernel reads a value in the order in which it was written, though the same value is also a result in another.
 constexpr cleave::function both([](auto x) {
   auto doubled = x * 2;
