@@ -8,7 +8,6 @@
 #include <cleave/tensor/call.hpp>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 
 // Shards in Views of the caller that are not contiguous: subviews, padded Views, the interior of a View with ghosts,
@@ -82,15 +81,16 @@ class shards_in_memory {
     const std::int64_t bytes = static_cast<std::int64_t>(other) - static_cast<std::int64_t>(first);
     if (bytes % size_of(a_.element) != 0) return true;
     const strides own = strides_in(a_), theirs = strides_in(b_);
-    std::array<int, std::size_t{max_rank}> order{};
-    int dims = 0;
+    // In descending order of strides.
+    int order[max_rank]{}, dims = 0;
     for (int d = 0; d < a_.local.rank; ++d) {
       if (a_.local[d] == 1 && b_.local[d] == 1) continue;
       if (own[d] != theirs[d]) return true;
-      order[as_size(dims++)] = d;
+      int at = dims++;
+      for (; at > 0 && own[order[at - 1]] < own[d]; --at) order[at] = order[at - 1];
+      order[at] = d;
     }
-    std::sort(order.begin(), order.begin() + dims, [&](int d, int e) { return own[d] > own[e]; });
-    return reaches(bytes / size_of(a_.element), own, order.data(), dims);
+    return reaches(bytes / size_of(a_.element), own, order, dims);
   }
 
  private:
