@@ -138,6 +138,26 @@ TEST(numbers, that_the_type_beside_them_lacks) {
   for (const int n : i.to_global()) EXPECT_EQ(n, 7);
 }
 
+constexpr cleave::function above_zero([](auto x) {
+  return select(iota<std::int32_t>(x, row) + 2147483645 > 0, x, 0 * x);
+});
+constexpr cleave::function at_the_other_end([](auto x) {
+  return select(iota<std::int32_t>(x, row) - 2147483647 - 5 == 2147483647, x, 0 * x);
+});
+/// Indices to which numbers are added wrap, also where a select by them is cut into ranges.
+TEST(numbers, ranges_of_indices_that_wrap) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<double, mesh(row / line)> x(g, {9}), y(g, {9}), z(g, {9});
+  x.fill_by([](const auto& at) { return static_cast<double>(at[0] + 1); });
+  y = above_zero(x);
+  z = at_the_other_end(x);
+  const auto some = y.to_global(), one = z.to_global();
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(some[i], i <= 2 ? static_cast<double>(i + 1) : 0) << i;
+    EXPECT_EQ(one[i], i == 3 ? 4 : 0) << i;
+  }
+}
+
 constexpr cleave::function classes([](auto label) { return cleave::one_hot<float>(label, kind); });
 TEST(numbers, short_labels) {
   const cleave::grid g = grid_of_all();

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 // Moves that go on while products are computed: values as the evaluator computes them, and bit by bit those of the same
@@ -273,6 +275,26 @@ TEST(overlap, in_checked_mode) {
     a.run();
     EXPECT_TRUE(a.same(b));
   });
+}
+
+// What is under way is not searched before it has arrived, late here: until then a result has what the caller had there.
+TEST(overlap, is_not_searched_for_nan_before_it_is_over) {
+  const std::int64_t n = 13;
+  cleave::grid g = transport{true, 0}.grid({support::ranks(), 1});
+  s16::first w1(g, {n, n + 3}), v1(g, {n, n + 3});
+  s16::second w2(g, {n + 3, 5}), v2(g, {n + 3, 5});
+  s16::third w3(g, {5, 2 * n}), v3(g, {5, 2 * n});
+  s16::input x(g, {2 * n + 1, n});
+  support::fill(w1, 0.3), support::fill(w2, 0.5), support::fill(w3, 0.7), support::fill(x, 1.1);
+  const auto nan = static_cast<cleave::bfloat16>(std::numeric_limits<float>::quiet_NaN());
+  v1.fill(nan), v2.fill(nan), v3.fill(nan);
+  g.check({true, true, 8});
+  MPI_Barrier(MPI_COMM_WORLD);
+  network::simulated() = {5e-3, 1e9};
+  EXPECT_NO_THROW(sharded_slope(w1, w2, w3, x).into(v1, v2, v3));
+  MPI_Barrier(MPI_COMM_WORLD);
+  network::simulated() = {};
+  for (const auto v : v1.to_global()) EXPECT_FALSE(std::isnan(static_cast<float>(v)));
 }
 
 /// The seconds of a call of the slower rank: the median of some.

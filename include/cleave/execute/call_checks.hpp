@@ -168,8 +168,9 @@ class call_checks {
   }
   [[gnu::cold]] void look_for_nan(std::size_t i, const addresses& address) {
     const step& s = p_.steps[i];
-    // What an exchange brings is there when it is waited for.
+    // What is in flight is there when it is waited for.
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;
+    if (wrote == i && s.in_flight) return;
     // What is only brought was looked at where it was made, and so were the elements around a shard.
     if ((!writes(s) && wrote == i) || has_neighbours(p_.buffers[p_.steps[wrote].out]) ||
         p_.steps[wrote].kind == step_kind::exchange)

@@ -175,13 +175,17 @@ class bound_ranges {
       const bool mirrored = has_index(t.in[1]);
       const int index = t.in[mirrored ? 1 : 0], number = t.in[mirrored ? 0 : 1];
       if (dim_of(index) != dim) continue;
-      const std::int64_t equal = value(number, start) - value(index, start);
+      const element type = fused_ops_[as_size(index)].type;
+      const auto moved = static_cast<std::uint64_t>(value(index, start));
+      const std::int64_t equal = place(type, static_cast<std::uint64_t>(value(number, start)) - moved);
       const op code = t.code;
       const bool below = code == op::equal || code == op::not_equal || code == (mirrored ? op::less_equal : op::less) ||
                          code == (mirrored ? op::greater : op::greater_equal);
       const bool above = code == op::equal || code == op::not_equal || !below;
       if (below) cuts.push_back(equal);
       if (above) cuts.push_back(equal + 1);
+      // Where the sum leaves its type and goes on from the other end.
+      cuts.push_back(place(type, (std::uint64_t{1} << (8 * size_of(type) - 1)) - moved));
     }
   }
   /// The expression of a box that begins at these indices.
@@ -212,6 +216,15 @@ class bound_ranges {
       if (has_index(t.in[as_size(k)])) return true;
     return false;
   }
+  /// Integers wrap as those of kernels do.
+  static std::int64_t wrapped(element type, std::uint64_t bits) {
+    return type == element::i32 ? std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))}
+                                : static_cast<std::int64_t>(bits);
+  }
+  /// The index that is so far from 0 in a type that wraps; one that no dim has where it is below 0.
+  static std::int64_t place(element type, std::uint64_t bits) {
+    return type == element::i32 ? std::int64_t{static_cast<std::uint32_t>(bits)} : static_cast<std::int64_t>(bits);
+  }
   /// Of a number, an index or a predicate.
   std::int64_t value(int j, const std::int64_t* index) const {
     const fused_op& t = fused_ops_[as_size(j)];
@@ -221,10 +234,11 @@ class bound_ranges {
     if (t.code == op::broadcast) return x;
     if (t.code == op::logical_not) return x == 0;
     const std::int64_t y = value(t.in[1], index);
+    const auto a = static_cast<std::uint64_t>(x), b = static_cast<std::uint64_t>(y);
     switch (t.code) {
-      case op::add: return x + y;
-      case op::sub: return x - y;
-      case op::mul: return x * y;
+      case op::add: return wrapped(t.type, a + b);
+      case op::sub: return wrapped(t.type, a - b);
+      case op::mul: return wrapped(t.type, a * b);
       case op::less: return x < y;
       case op::less_equal: return x <= y;
       case op::greater: return x > y;

@@ -46,7 +46,7 @@ class rolling_map {
     shares_ = std::clamp<std::int64_t>(rows_ / (2 * most), 1, detail::launch_threads());
     const std::int64_t bytes = (shares_ * rows_of_share() + head_ + tail_) * row_bytes_;
     // There may be more threads than in the calls before.
-    if (bytes > bytes_) memory_ = allocate((bytes_ = bytes) + std::int64_t{page});
+    if (bytes > bytes_) memory_ = allocate(bytes + std::int64_t{page}), bytes_ = bytes;
     // Half a page away from the operand: processors compare addresses within a page where loads pass stores.
     const auto place = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % page; };
     beside_ = as<char>(memory_.get()) + (place(to) + page / 2 + page - place(memory_.get())) % page / 64 * 64;

@@ -26,6 +26,9 @@ class recorder : public graph_writer {
   /// The node of a value. A value that is missing after a fault has an empty one, so that nobody reads past the nodes.
   constexpr const node& at(value v) const { return v.id < made_.nodes.size() ? made_.nodes[v.id] : missing_node; }
 
+  /// Whether the user pinned a value as unreduced.
+  constexpr bool is_unreduced(value v) const { return v.ok() && is_partial(named_by(v.id)); }
+
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
     node n = source_node(op::input, type, where);

@@ -59,9 +59,6 @@ class graph_writer {
     return second >= 0 && relate({narrowed(first), narrowed(second), no_dim}, op, where);
   }
 
-  /// Whether the user pinned a value as unreduced.
-  constexpr bool is_unreduced(value v) const { return v.ok() && is_partial(named_by(v.id)); }
-
   /// Notes the first fault.
   constexpr void refuse(fault what, std::string_view op, source where, std::string_view dim = {},
                         std::string_view axis = {}, std::int64_t expected = 0, std::int64_t got = 0) {
