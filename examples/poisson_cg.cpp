@@ -46,8 +46,8 @@ constexpr cleave::function solve([](auto right, auto tolerance, auto most) {
 constexpr cleave::function distance([](auto u, auto v) { return max(abs(u - v)); });
 
 constexpr auto plan = cleave::plan<std::tuple<Field, Number, Count, Count, History>(Field, double, int)>(solve);
-// One number before the loop; in it a halo exchange and two numbers.
-static_assert(plan.count(cleave::kind::exchange) == 1 && plan.count(cleave::kind::all_reduce) == 3);
+// Two numbers before the loop, in one message; in it a halo exchange and two numbers.
+static_assert(plan.count(cleave::kind::exchange) == 1 && plan.count(cleave::kind::all_reduce) == 4);
 
 constexpr std::string_view usage =
     "usage: poisson_cg [options]\n"

@@ -24,7 +24,7 @@ class recorder : public graph_writer {
   using graph_writer::graph_writer;
 
   /// The node of a value. A value that is missing after a fault has an empty one, so that nobody reads past the nodes.
-  constexpr const node& at(value v) const { return v.id < made_.nodes.size() ? made_.nodes[v.id] : missing_node; }
+  constexpr const node& at(value v) const { return v.id != no_node ? made_.nodes[v.id] : missing_node; }
 
   /// Whether the user pinned a value as unreduced.
   constexpr bool is_unreduced(value v) const { return v.ok() && is_partial(named_by(v.id)); }

@@ -89,9 +89,11 @@ class graph_writer {
     element of = element::none;
     const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k) {
-      const node_id u = named_by(n.in.items[k]);
-      if (!is_partial(u)) continue;
+      // As `named_by` and `is_partial` do, without their calls: each operation comes by here.
+      node_id u = n.in.items[k];
+      while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
       const node& from = nodes[u];
+      if ((from.code != op::input && from.code != op::reshard) || !from.pin.is_partial()) continue;
       partial = narrowed(partial | 1u << k);
       axes = axes | from.pin.unreduced();
       how = from.pin.combine();
