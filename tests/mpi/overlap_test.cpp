@@ -277,7 +277,7 @@ TEST(overlap, in_checked_mode) {
   });
 }
 
-// What is under way is not searched before it has arrived, late here: until then a result has what the caller had there.
+// What is under way is not searched before it has arrived, late here: until then a result has what the caller had.
 TEST(overlap, is_not_searched_for_nan_before_it_is_over) {
   const std::int64_t n = 13;
   cleave::grid g = transport{true, 0}.grid({support::ranks(), 1});
