@@ -134,6 +134,10 @@ TEST(numbers, that_the_type_beside_them_lacks) {
   refuses([&] { below = u < 300; }, "u8", "300");
   refuses([&] { u = u + (-1); }, "u8", "-1");
   refuses([&] { i = i + 3'000'000'000; }, "i32", "3000000000");
+  // Also where some ranks are no devices.
+  const cleave::grid one(mesh, MPI_COMM_WORLD, {1}, cleave::on_ranks{0, 1});
+  cleave::tensor<std::uint8_t, mesh(row / line)> v(one, {5});
+  refuses([&] { v = v + 300; }, "u8", "300");
   i = i + std::int64_t{7};
   for (const int n : i.to_global()) EXPECT_EQ(n, 7);
 }

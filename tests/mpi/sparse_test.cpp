@@ -310,6 +310,8 @@ TEST(sparse, a_wrong_line_of_a_file_is_named) {
       {"%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", ":2: there are not three numbers"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n\n1 2\n", ":5: an entry is not a row"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1.5 1\n", ":3: an entry is not a row"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1e400\n", ":3: an entry is not a row"},
+      {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 99999999999999999999 1\n", ":3: an entry is not a row"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", ":3: an entry lies outside"},
       {"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", ":3: an entry of a symmetric matrix"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", ":3: the file ends before"},
@@ -321,6 +323,11 @@ TEST(sparse, a_wrong_line_of_a_file_is_named) {
     expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<Matrix>(g, file.path()); }),
                 file.path() + words);
   }
+  const market large("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1e39\n");
+  using of_floats = sparse::csr<float, mesh(row / data), col>;
+  expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<of_floats>(g, large.path()); }),
+              large.path() +
+                  ":3: an entry is not a row, a column and, unless it is a pattern, a number of the element");
   expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<Matrix>(g, "nowhere.mtx"); }),
               "cannot open 'nowhere.mtx'");
 }

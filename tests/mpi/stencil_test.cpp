@@ -195,6 +195,16 @@ TEST(stencil, wide_stars) {
   expect_serial<Plane, false, far_points, walls, given_or_edge, 1>();
   expect_serial<Rows, false, far_points, mirror_or_odd, ring, 1>();
 }
+// What a face mirrors lies within the domain, or it is an error.
+TEST(stencil, domains_too_short_for_a_mirror) {
+  const cleave::grid g = support::grids(mesh).front();
+  const auto sweep_of = [&](std::int64_t rows) {
+    Plane u(g, {rows, 6}), v(g, {rows, 6});
+    v = sweep<false, five_points, mirror_or_odd, ring, 1>(u);
+  };
+  sweep_of(2);
+  EXPECT_THROW(sweep_of(1), cleave::shape_error);
+}
 TEST(stencil, boxes_have_corners) {
   expect_serial<Plane, true, nine_points, ring, ring, 1>();
   expect_serial<Plane, true, nine_points, given_or_edge, mirror_or_odd, 1>();

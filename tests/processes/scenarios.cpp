@@ -114,6 +114,18 @@ void leave_memory(std::uint64_t bytes) {
   setrlimit(RLIMIT_AS, &limit);
 }
 
+/// Makes a call after which rank 1 has no more than so many bytes.
+template <class F>
+int without_memory(std::uint64_t bytes, F&& call) {
+  if (rank() == 1) leave_memory(bytes);
+  try {
+    call();
+  } catch (const std::exception& e) {
+    return ends_with(e);
+  }
+  return 0;
+}
+
 // The shard of rank 1 is what this kernel cannot do.
 struct refuses {
   static constexpr std::string_view name = "refuses";
@@ -197,13 +209,7 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
     {"no_memory_on_one_rank",
      [](int, char**, session&) {
        const cleave::grid g = all_ranks(checked);
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 26);
-       try {
-         const Rows x(g, {1 << 15, 1 << 13});
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       return without_memory(std::uint64_t{1} << 26, [&] { const Rows x(g, {1 << 15, 1 << 13}); });
      }},
     {"skips_the_grid",
      [](int, char**, session&) {
@@ -298,13 +304,7 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        const cleave::grid g = all_ranks(checked);
        cleave::tensor<double, mesh(row)> a(g, {1 << 12});
        cleave::tensor<double, mesh(col)> b(g, {1 << 12}), y(g, {1 << 12});
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 26);
-       try {
-         y = sums_of_products(a, b);
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       return without_memory(std::uint64_t{1} << 26, [&] { y = sums_of_products(a, b); });
      }},
     {"no_memory_within_a_call",
      [](int, char**, session&) {
@@ -331,25 +331,19 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
      [](int, char**, session&) {
        const cleave::grid g = all_ranks();
        const Rows x(g, {1 << 12, 1 << 10});
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
-       try {
-         static_cast<void>(cleave::gather_to(x, 1));
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       return without_memory(std::uint64_t{1} << 24, [&] { static_cast<void>(cleave::gather_to(x, 1)); });
+     }},
+    {"no_memory_to_gather_sums",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const cleave::tensor<double, mesh(row, col, cleave::unreduced(data))> x(g, {1 << 12, 1 << 10});
+       return without_memory(std::uint64_t{1} << 24, [&] { static_cast<void>(cleave::gather_to(x, 1)); });
      }},
     {"no_memory_for_the_whole",
      [](int, char**, session&) {
        const cleave::grid g = all_ranks();
        const Rows x(g, {1 << 12, 1 << 10});
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
-       try {
-         static_cast<void>(x.to_global());
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       return without_memory(std::uint64_t{1} << 24, [&] { static_cast<void>(x.to_global()); });
      }},
     {"no_memory_for_blocks",
      [](int, char**, session&) {
@@ -357,13 +351,7 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        const Rows x(g, {ranks() << 11, 1 << 10});
        const auto local = x.local_extents();
        const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> mine("mine", local[0], local[1]);
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 23);
-       try {
-         cleave::to_blocks(x, mine, {{}, {}});
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       return without_memory(std::uint64_t{1} << 23, [&] { cleave::to_blocks(x, mine, {{}, {}}); });
      }},
     {"no_memory_to_assemble",
      [](int, char**, session&) {
@@ -372,26 +360,18 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        std::vector<cleave::sparse::triplet<double>> all;
        if (rank() == 0)
          for (std::int64_t i = 0; i < n; ++i) all.push_back({i, i, 1.0});
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 22);
-       try {
+       return without_memory(std::uint64_t{1} << 22, [&] {
          using matrix = cleave::sparse::csr<double, mesh(row / data), col>;
          static_cast<void>(cleave::sparse::assemble<matrix>(g, n, n, all));
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       });
      }},
     {"no_memory_for_slabs",
      [](int, char**, session&) {
        const cleave::grid g = all_ranks();
        const Rows x(g, {1 << 12, 1 << 10});
-       if (rank() == 1) leave_memory(std::uint64_t{1} << 24);
-       try {
+       return without_memory(std::uint64_t{1} << 24, [&] {
          cleave::gather_slabs(x, 1, std::int64_t{1} << 25, [](std::int64_t, std::int64_t, const double*) {});
-       } catch (const std::exception& e) {
-         return ends_with(e);
-       }
-       return 0;
+       });
      }},
     {"kernel_throws",
      [](int, char**, session&) {

@@ -3,26 +3,15 @@
 #pragma once
 
 #include <cleave/comm/mpi.hpp>
-
-#include <new>
-#include <stdexcept>
+#include <cleave/storage/memory.hpp>
 
 namespace cleave::inline v0::comm {
 
-/// Runs what allocates on some ranks and does not communicate after that. Collective over a communicator: one small
+/// Runs what allocates on some ranks and does not communicate once it allocates. Collective over a communicator: one small
 /// MPI_Allreduce. Throws memory_error on all its ranks where one of them has not enough memory.
 template <class F>
 void allocate_on_all(MPI_Comm among, F&& allocate) {
-  bool allocated = true;
-  try {
-    allocate();
-  } catch (const memory_error&) {
-    allocated = false;
-  } catch (const std::bad_alloc&) {
-    allocated = false;
-  } catch (const std::length_error&) {
-    allocated = false;
-  }
+  const bool allocated = finds_memory(allocate);
   int rank = -1, size = 1;
   if (!allocated) check(MPI_Comm_rank(among, &rank), "MPI_Comm_rank");
   check(MPI_Comm_size(among, &size), "MPI_Comm_size");

@@ -15,7 +15,6 @@
 
 #include <cstring>
 #include <memory>
-#include <new>
 #include <numeric>
 #include <type_traits>
 
@@ -93,15 +92,7 @@ class kept_memory {
 template <class F>
 void allocate_everywhere(grid_state& grid, std::int64_t bytes, F&& allocate) {
   if (!grid.checked().calls) return allocate();
-  bool allocated = true;
-  try {
-    allocate();
-  } catch (const memory_error&) {
-    allocated = false;
-  } catch (const std::bad_alloc&) {
-    allocated = false;
-  }
-  grid.agree_on_memory(allocated, bytes, "what travels between devices");
+  grid.agree_on_memory(finds_memory(allocate), bytes, "what travels between devices");
 }
 
 /// The sum of counts.

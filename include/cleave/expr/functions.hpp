@@ -219,20 +219,16 @@ constexpr value cast(operand x) {
 }
 CLEAVE_LIFT_TEMPLATE(cast, class T, T)
 
-namespace detail {
-/// x in the type in which numbers of its type are added up: float for 16 bits. What the user left unreduced keeps its
+/// The same values in an element type; x itself where it has that type already.
+constexpr value in_type(operand x, element type) {
+  return !x.from.ok() || detail::element_beside(x) == type ? x.from : cast(x, type);
+}
+/// x in the type in which many numbers of its type are added up: float for 16 bits. What is left unreduced keeps its
 /// type, as it may not be rounded.
-constexpr operand widened(const operand& x) {
-  const element type = element_beside(x);
-  if (accumulator_of(type) == type || x.from.in->is_unreduced(x.from)) return x;
-  return placed(cast(x, accumulator_of(type)), x);
+constexpr value widened(operand x) {
+  const element type = detail::element_beside(x), wide = accumulator_of(type);
+  return wide == type || x.from.in->is_unreduced(x.from) ? x.from : cast(x, wide);
 }
-/// What was computed of `widened(x)`, in the type of x.
-constexpr value as_before(const value& computed, const operand& x) {
-  const element type = element_beside(x);
-  return !computed.ok() || computed.in->at(computed).type.element == type ? computed : cast(placed(computed, x), type);
-}
-} // namespace detail
 
 /// The sum of a * b over the given dims. Other dims that both operands have are batch dims. The result has the batch
 /// dims, then the remaining dims of a, then those of b. Communication: a contracted dim that is sharded leaves a
@@ -278,14 +274,14 @@ CLEAVE_LIFT(min)
 /// Faults: dim_missing, not_floating.
 template <std::convertible_to<dim_ref>... D>
 constexpr value mean(operand x, const D&... over) {
-  const operand wide = detail::widened(x);
-  const value total = x.from.in->reduce(reduction::sum, wide.from, detail::dims_of(over...), x.where);
+  const value total = x.from.in->reduce(reduction::sum, widened(x), detail::dims_of(over...), x.where);
   if (!total.ok()) return total;
   const node& n = total.in->at(total);
   if (is_integer(n.type.element) || n.type.element == element::boolean)
     return total.in->fail(fault::not_floating, "mean", x.where);
   const value count = total.in->count(n.over, n.type.element, x.where);
-  return detail::as_before(total.in->elementwise(op::div, std::array{total, count}, x.where), x);
+  const value middle = total.in->elementwise(op::div, std::array{total, count}, x.where);
+  return in_type(detail::placed(middle, x), detail::element_beside(x));
 }
 CLEAVE_LIFT(mean)
 
@@ -361,10 +357,9 @@ CLEAVE_LIFT(log_softmax)
 /// are reduced.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
   const called_at user(x, "layer_norm");
-  const operand wide = detail::widened(x);
-  const value centred = wide - mean(wide, over);
+  const value centred = widened(x) - mean(widened(x), over);
   const value normal = centred * rsqrt(mean(centred * centred, over) + epsilon);
-  return detail::as_before(normal, x) * scale + bias;
+  return in_type(normal, detail::element_beside(x)) * scale + bias;
 }
 CLEAVE_LIFT(layer_norm)
 /// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to

@@ -77,10 +77,9 @@ constexpr std::pair<value, value> moments(std::string_view name, operand x, cons
     return {bad, bad};
   }
   const called_at user(x);
-  const operand wide = widened(x);
-  const value middle = mean(wide, over...);
+  const value wide = widened(x), middle = mean(wide, over...);
   const value off = wide - middle;
-  return {as_before(middle, x), as_before(mean(off * off, over...), x)};
+  return {in_type(middle, element_beside(x)), in_type(mean(off * off, over...), element_beside(x))};
 }
 } // namespace detail
 

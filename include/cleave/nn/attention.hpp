@@ -92,22 +92,13 @@ constexpr value attention_scores(const value& q, const value& k, const attention
   }
 }
 
-/// x in the type in which many numbers of its type are added up, float for 16 bits; and back.
-constexpr value wide(const value& x) {
-  const element type = element_in(x), wider = accumulator_of(type);
-  return wider == type ? x : cast(x, wider);
-}
-constexpr value as_type_of(const value& x, const value& like) {
-  return element_in(x) == element_in(like) || !x.ok() || !like.ok() ? x : cast(x, element_in(like));
-}
-
 /// What has been seen of the sources so far (online softmax, Milakov and Gimelshein 2018): the largest score, and
 /// relative to it the sum of the exponentials and the values mixed by them, all of 16 bits in float.
 struct attended {
   value most, total, mixed;
 };
 constexpr attended nothing_attended(const value& q, const value& v, const attention_dims& d) {
-  const value each = wide(sum(q, d.head)), values = wide(sum(v, d.source));
+  const value each = widened(sum(q, d.head)), values = widened(sum(v, d.source));
   if (!each.ok() || !values.ok()) return {each, each, values};
   const value none = zeros_like(each);
   return {none + very_low(element_in(none)), none, zeros_like(dot(each, values))};
@@ -115,11 +106,11 @@ constexpr attended nothing_attended(const value& q, const value& v, const attent
 template <class Mask>
 constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v,
                           const attention_dims& d, const Mask& mask, const value& at, const value& from) {
-  const value scores = wide(attention_scores(q, k, d, mask, at, from));
+  const value scores = widened(attention_scores(q, k, d, mask, at, from));
   // It cancels in the end, so it has no gradient.
   const value most = stop_gradient(maximum(so_far.most, max(scores, d.source)));
   const value weights = exp(scores - most), fade = exp(stop_gradient(so_far.most) - most);
-  return {most, so_far.total * fade + sum(weights, d.source), so_far.mixed * fade + dot(weights, wide(v), d.source)};
+  return {most, so_far.total * fade + sum(weights, d.source), so_far.mixed * fade + dot(weights, widened(v), d.source)};
 }
 
 /// What attention gives in the end, and what its derivative reads.
@@ -128,7 +119,7 @@ struct attention_result {
 };
 constexpr std::pair<value, attention_result> finished(const attended& all, const value& q, const value& k,
                                                       const value& v) {
-  const value mixed = as_type_of(all.mixed / all.total, q);
+  const value mixed = in_type(all.mixed / all.total, element_in(q));
   return {mixed, {q, k, v, mixed, all.most, 1.0 / all.total}};
 }
 /// The cotangents of queries, keys and values that some sources cause (FlashAttention, Dao et al. 2022, section 3.1):
@@ -141,10 +132,10 @@ template <class Mask>
 constexpr attention_slopes slopes_by(const attention_result& r, const value& slope, const value& k, const value& v,
                                      const attention_dims& d, const Mask& mask, const value& at, const value& from) {
   const auto part = [&](const value& q, const value& keys, const value& values) {
-    const value weights = exp(wide(attention_scores(q, keys, d, mask, at, from)) - r.most) * r.share;
-    return dot(weights, wide(values), d.source) - wide(r.mixed) * sum(weights, d.source);
+    const value weights = exp(widened(attention_scores(q, keys, d, mask, at, from)) - r.most) * r.share;
+    return dot(weights, widened(values), d.source) - widened(r.mixed) * sum(weights, d.source);
   };
-  const auto [dq, dk, dv] = vjp(part, r.q, k, v).second(wide(slope));
+  const auto [dq, dk, dv] = vjp(part, r.q, k, v).second(widened(slope));
   return {dq, dk, dv};
 }
 
@@ -187,11 +178,11 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
   const auto backward = [&](const detail::attention_result& r, const value& slope) {
     const auto step = [&](const value& so_far, const std::array<value, 3>& kv) {
       const detail::attention_slopes by = detail::slopes_by(r, slope, kv[0], kv[1], in_block, mask, at, kv[2]);
-      return std::pair(so_far + detail::wide(by.q), std::array{by.k, by.v});
+      return std::pair(so_far + widened(by.q), std::array{by.k, by.v});
     };
-    const auto [dq, both] = scan(block, detail::wide(zeros_like(r.q)), std::array{cut(r.k), cut(r.v), from}, step);
+    const auto [dq, both] = scan(block, widened(zeros_like(r.q)), std::array{cut(r.k), cut(r.v), from}, step);
     const auto whole = [&](const value& x) { return merge(x, block, within, d.source); };
-    return detail::attention_slopes{detail::as_type_of(dq, r.q), whole(both[0]), whole(both[1])};
+    return detail::attention_slopes{in_type(dq, element_in(r.q)), whole(both[0]), whole(both[1])};
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }
@@ -246,18 +237,17 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
     };
     const auto look = [&](const state& s, const value& t) {
       const detail::attention_slopes by = detail::slopes_by(r, slope, s.k, s.v, d, mask, at, sources(t));
-      return detail::attention_slopes{s.so_far.q + detail::wide(by.q), on(s.so_far.k + detail::wide(by.k)),
-                                      on(s.so_far.v + detail::wide(by.v))};
+      return detail::attention_slopes{s.so_far.q + widened(by.q), on(s.so_far.k + widened(by.k)),
+                                      on(s.so_far.v + widened(by.v))};
     };
     const auto step = [&](const state& s, const value& t) {
       const value k_next = on(s.k), v_next = on(s.v);
       return state{k_next, v_next, look(s, t)};
     };
-    const detail::attention_slopes none{detail::wide(zeros_like(r.q)), detail::wide(zeros_like(r.k)),
-                                        detail::wide(zeros_like(r.v))};
+    const detail::attention_slopes none{widened(zeros_like(r.q)), widened(zeros_like(r.k)), widened(zeros_like(r.v))};
     const auto all = look(scan(turn, state{r.k, r.v, none}, iota(q, turn), step), number - 1);
-    return detail::attention_slopes{detail::as_type_of(all.q, r.q), detail::as_type_of(all.k, r.k),
-                                    detail::as_type_of(all.v, r.v)};
+    return detail::attention_slopes{in_type(all.q, element_in(r.q)), in_type(all.k, element_in(r.k)),
+                                    in_type(all.v, element_in(r.v))};
   };
   return custom_vjp(forward, backward)(q.from, k.from, v.from);
 }

@@ -24,14 +24,11 @@ constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon =
 }
 
 /// x with mean square 1 along a dim, computed in float for 16 bits, then scaled (Zhang and Sennrich 2019). Any layout.
-/// Communication: along a sharded
-/// dim, one sum for each slice is reduced.
+/// Communication: along a sharded dim, one sum for each slice is reduced.
 constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
   const called_at user(x, "rms_norm");
-  const element type = element_in(x.from), computed = accumulator_of(type);
-  if (computed == type) return x * rsqrt(mean(x * x, over) + epsilon) * scale;
-  const value wide = cast(x, computed);
-  return cast(wide * rsqrt(mean(wide * wide, over) + epsilon), type) * scale;
+  const value wide = widened(x);
+  return in_type(wide * rsqrt(mean(wide * wide, over) + epsilon), element_in(x.from)) * scale;
 }
 CLEAVE_LIFT(rms_norm)
 

@@ -180,8 +180,7 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
   const value fresh = detail::as_number(pow(steps, -o.decay));
   indexed_vector<detail::adafactor_leaf> all;
   const auto begin = [&](const value& w, const value& g, const value& r, const value& c) {
-    all.push_back({detail::widened(w), detail::widened(g), r, c,
-                   w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
+    all.push_back({widened(w), widened(g), r, c, w.ok() && r.ok() && w.in->at(w).type.rank > r.in->at(r).type.rank});
     return w;
   };
   tree_map(begin, weights, gradients, state.rows, state.columns);
@@ -201,7 +200,7 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
     value update = detail::as_number(rate) * (l.factored ? direction * rsqrt(l.column) : direction);
     if (o.parameter_scale) update = update * maximum(sqrt(l.size), o.least_scale);
     if (o.weight_decay != 0) update = update + detail::as_number(rate) * (o.weight_decay * l.weight);
-    return detail::in_type(l.weight - update, element_in(w));
+    return in_type(l.weight - update, element_in(w));
   };
   return {tree_map(updated, weights), s};
 }

@@ -28,8 +28,7 @@ constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit&
   const auto most = detail::in_type_of(limit, norm);
   // If the norm is zero, the quotient is not used.
   const value scale = detail::as_number(select(norm <= most, 1, most / norm));
-  return tree_map([&](const value& g) { return detail::in_type(detail::widened(g) * scale, element_in(g)); },
-                  gradients);
+  return tree_map([&](const value& g) { return in_type(widened(g) * scale, element_in(g)); }, gradients);
 }
 
 } // namespace cleave::inline v0::optim

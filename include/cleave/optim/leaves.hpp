@@ -9,17 +9,12 @@
 
 namespace cleave::inline v0::optim::detail {
 
-/// x in an element type; as it is where it has that type already.
-constexpr value in_type(const value& x, element type) { return !x.ok() || element_in(x) == type ? x : cast(x, type); }
 /// A number that is given, as a literal or as a rank-0 value, beside a value.
 template <class T>
 constexpr auto in_type_of(const T& x, const value& beside) {
   if constexpr (is_number<T>) return x;
   else return in_type(x, element_in(beside));
 }
-/// x in the type in which numbers of its type are added up: float for 16 bits.
-constexpr value widened(const value& x) { return in_type(x, accumulator_of(element_in(x))); }
-
 /// A rank-0 value that takes the element type of the tensor beside it, as numbers do.
 constexpr value as_number(value x) {
   x.number = true;

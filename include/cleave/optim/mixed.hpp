@@ -18,8 +18,7 @@ namespace cleave::inline v0::optim {
 template <class T, class Tree>
 constexpr Tree lowered(const Tree& tree, source where = source::here()) {
   const called_at user(operand(values_of(tree).front(), where.file, where.line));
-  return tree_map([](const value& x) { return is_floating(element_in(x)) ? detail::in_type(x, element_of<T>) : x; },
-                  tree);
+  return tree_map([](const value& x) { return is_floating(element_in(x)) ? in_type(x, element_of<T>) : x; }, tree);
 }
 
 /// The gradients converted to the types of the weights and divided by the scale of the loss, a number or a rank-0
@@ -29,7 +28,7 @@ constexpr Weights unscaled(const Weights& gradients, const Weights& weights, con
                            source where = source::here()) {
   const called_at user(operand(values_of(gradients).front(), where.file, where.line));
   const auto restored = [&](const value& g, const value& w) {
-    return detail::in_type(g, element_in(w)) / detail::as_number(scale);
+    return in_type(g, element_in(w)) / detail::as_number(scale);
   };
   return tree_map(restored, gradients, weights);
 }

@@ -15,8 +15,6 @@
 
 namespace cleave::inline v0 {
 
-inline constexpr node missing_node{};
-
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
 class recorder : public graph_writer {
@@ -24,10 +22,13 @@ class recorder : public graph_writer {
   using graph_writer::graph_writer;
 
   /// The node of a value. A value that is missing after a fault has an empty one, so that nobody reads past the nodes.
-  constexpr const node& at(value v) const { return v.id != no_node ? made_.nodes[v.id] : missing_node; }
+  constexpr const node& at(value v) const { return v.id != no_node ? made_.nodes[v.id] : missing_node_; }
 
   /// Whether the user pinned a value as unreduced.
-  constexpr bool is_unreduced(value v) const { return v.ok() && is_partial(named_by(v.id)); }
+  constexpr bool is_unreduced(value v) const {
+    while (at(v).code == op::identity || at(v).code == op::stop_gradient) v.id = at(v).in[0];
+    return (at(v).code == op::input || at(v).code == op::reshard) && at(v).pin.is_partial();
+  }
 
   /// An argument: its dims in memory order with the layout of the specification, which is never overridden.
   constexpr value input(element type, const spec& s, source where = {}) {
@@ -426,6 +427,8 @@ class recorder : public graph_writer {
   constexpr const indexed_vector<region>& regions() const { return regions_; }
 
  private:
+  static constexpr node missing_node_{};
+
   /// Whether a value can be a result: it was computed, and not by a body that is over.
   constexpr bool is_result(value v, source where) {
     if (!v.ok()) return refuse(fault::value_missing, "result", where), false;

@@ -70,16 +70,6 @@ class graph_writer {
   }
 
  protected:
-  /// What a value is another name of.
-  constexpr node_id named_by(node_id u) const {
-    const node* nodes = made_.nodes.data();
-    while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
-    return u;
-  }
-  constexpr bool is_partial(node_id u) const {
-    const node& from = made_.nodes.data()[u];
-    return (from.code == op::input || from.code == op::reshard) && from.pin.is_partial();
-  }
   /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
   /// undo what the user wrote.
   constexpr bool passes_partials(const node& n) {
@@ -89,7 +79,6 @@ class graph_writer {
     element of = element::none;
     const node* nodes = made_.nodes.data();
     for (int k = 0; k < n.arity; ++k) {
-      // As `named_by` and `is_partial` do, without their calls: each operation comes by here.
       node_id u = n.in.items[k];
       while (nodes[u].code == op::identity || nodes[u].code == op::stop_gradient) u = nodes[u].in.items[0];
       const node& from = nodes[u];

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -343,15 +344,22 @@ std::shared_ptr<void> allocate(std::int64_t bytes) {
   if (bytes == 0) return {};
   return detail::live_memory<Space>::allocate(bytes);
 }
-/// The same for a caller who tells all ranks whether it worked: false where there is no memory.
-template <class Space = memory_space>
-bool try_allocate(std::int64_t bytes, std::shared_ptr<void>& memory) {
+/// Runs what allocates, in this library or in containers, for a caller who tells all ranks whether it worked: false
+/// where there is no memory.
+template <class F>
+bool finds_memory(F&& allocate) {
   try {
-    memory = allocate<Space>(bytes);
+    allocate();
     return true;
   } catch (const memory_error&) {
-    return false;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
   }
+  return false;
+}
+template <class Space = memory_space>
+bool try_allocate(std::int64_t bytes, std::shared_ptr<void>& memory) {
+  return finds_memory([&] { memory = allocate<Space>(bytes); });
 }
 
 /// Sets bytes to zero.

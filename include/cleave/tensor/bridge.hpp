@@ -14,7 +14,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -183,12 +182,11 @@ class bridged_call {
       if (t != nullptr && t->grid.state().broken()) fault_ = unusable;
     if (target_ != nullptr && target_->read_only) fault_ = std::max<std::int64_t>(fault_, constants);
     if (fault_ != fine) return;
-    try {
+    const bool found = finds_memory([&] {
       if (source_ != nullptr) in_ = source_->packed();
       if (target_ != nullptr) out_ = target_->begin_writing();
-    } catch (const memory_error&) {
-      fault_ = no_memory;
-    }
+    });
+    if (!found) fault_ = no_memory;
   }
   indexed_vector<std::int64_t> key() const {
     indexed_vector<std::int64_t> all;
@@ -239,14 +237,10 @@ class bridged_call {
     }
     std::unique_ptr<comm::grid_copy> made;
     guarded(source_, [&] {
-      try {
-        made.reset(new comm::grid_copy(ranks, from, to, source_ == nullptr ? nullptr : &source_->grid.state(),
-                                       types_.transfer_of(global)));
-      } catch (const memory_error&) {
-        fault_ = no_memory;
-      } catch (const std::bad_alloc&) {
-        fault_ = no_memory;
-      }
+      grid_state* const source = source_ == nullptr ? nullptr : &source_->grid.state();
+      const bool found = finds_memory(
+          [&] { made.reset(new comm::grid_copy(ranks, from, to, source, types_.transfer_of(global))); });
+      if (!found) fault_ = no_memory;
     });
     std::int64_t worst[2] = {};
     const std::int64_t told[2] = {fault_, fault_ == fine ? -1 : ranks.rank};

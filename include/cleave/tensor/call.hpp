@@ -142,6 +142,16 @@ struct result_place {
   return {operands[first].tensor->grid, shape_of(p.buffers[p.arguments].type, at)};
 }
 
+/// Throws number_error where a number of a call does not fit.
+inline void check_numbers(const number_checks& numbers, const call_operand* operands) {
+  numbers.check([&](std::size_t i) { return operands[i].tensor == nullptr ? operands[i].data : nullptr; });
+}
+/// What a rank does for a call that is no device: what is wrong with the call is thrown on all ranks alike.
+[[gnu::cold]] inline void check_elsewhere(const program_view& p, const call_site& site, const call_operand* operands) {
+  site.complete();
+  check_numbers(number_checks(p), operands);
+}
+
 /// Runs a plan on its arguments and results, whose shards are contiguous, or for which there is an executor of its own.
 /// Collective over the devices.
 inline void run_program(const runnable& code, const call_site& site, const call_operand* operands, executor* own) {
@@ -165,7 +175,7 @@ inline void run_program(const runnable& code, const call_site& site, const call_
       }
   }
   if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); });
-  own->numbers().check([&](std::size_t i) { return operands[i].tensor == nullptr ? operands[i].data : nullptr; });
+  check_numbers(own->numbers(), operands);
   own->run(at.data(), at.data() + p.arguments);
 }
 /// Throws overlap_error where two results are one tensor. A rank whose shard is empty has no addresses that overlap, so
@@ -184,8 +194,7 @@ inline void run_program(const runnable& code, const call_operand* operands) {
     if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr)
       return t->strided->run(code, operands);
   const call_site site(p, operands, p.arguments + p.results);
-  // Checked everywhere, so that all ranks throw alike.
-  if (!site.grid().active()) site.complete();
+  if (!site.grid().active()) check_elsewhere(p, site, operands);
   else run_program(code, site, operands, nullptr);
 }
 

@@ -82,10 +82,11 @@ class whole_on_rank {
     const void* shard = nullptr;
     std::optional<comm::grid_copy> copy;
     comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
+      // First, as it makes groups of a partial tensor.
+      copy.emplace(t.grid.state(), alone_.state(), transfer(t, t.where, layout{}));
       if (is_here()) host = make_room();
       shard = t.packed();
       if (is_here() && !on_host) all_ = allocate(bytes_);
-      copy.emplace(t.grid.state(), alone_.state(), transfer(t, t.where, layout{}));
     });
     copy->run(shard, on_host ? host : all_.get());
     if (is_here() && !on_host) copy_bytes<Kokkos::HostSpace, memory_space>(host, all_.get(), bytes_);
@@ -95,9 +96,9 @@ class whole_on_rank {
     void* shard = nullptr;
     std::optional<comm::grid_copy> copy;
     comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
+      copy.emplace(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where));
       if (is_here() && !on_host) all_ = allocate(bytes_);
       shard = t.begin_writing();
-      copy.emplace(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where));
     });
     if (is_here() && !on_host) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
     copy->run(on_host ? host : all_.get(), shard);

@@ -191,10 +191,7 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
   const call_site site(p, operands, p.arguments + p.results);
   for (std::size_t i = p.arguments; i < p.arguments + p.results; ++i)
     if (operands[i].tensor != nullptr) operands[i].tensor->require_writable();
-  if (!site.grid().active()) {
-    site.complete();
-    return;
-  }
+  if (!site.grid().active()) return check_elsewhere(p, site, operands);
   refuse_shared_elements(operands + p.arguments, p.results);
   // Checks look at contiguous shards.
   strided_executor* const own = site.grid().checked().any() ? nullptr : &strided_executor_for(code, site, operands);
