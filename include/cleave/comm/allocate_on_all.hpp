@@ -7,8 +7,8 @@
 
 namespace cleave::inline v0::comm {
 
-/// Runs what allocates on some ranks and does not communicate once it allocates. Collective over a communicator: one small
-/// MPI_Allreduce. Throws memory_error on all its ranks where one of them has not enough memory.
+/// Runs what allocates on some ranks and does not communicate once it allocates. Collective over a communicator: one
+/// small MPI_Allreduce. Throws memory_error on all its ranks where one of them has not enough memory.
 template <class F>
 void allocate_on_all(MPI_Comm among, F&& allocate) {
   const bool allocated = finds_memory(allocate);
