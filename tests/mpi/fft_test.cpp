@@ -297,6 +297,43 @@ TEST(fft, of_real_numbers) {
   check_real<double, mesh(x_dim / data, y_dim / model), mesh(frequency / model, y_dim)>(1e-12);
   check_real<float, mesh(x_dim / data / model, y_dim), mesh(frequency / data, y_dim / model)>(1e-5);
 }
+// Rows of an odd number of real elements begin where no complex number could. The first number of a half spectrum and,
+// of an even length, the last are real by definition: what their imaginary parts are does not count.
+template <class T>
+void check_middle_dim(double tolerance) {
+  using complex = Kokkos::complex<T>;
+  constexpr std::int64_t outer = 5, inner = 3;
+  for (const cleave::grid& g : grids())
+    for (const std::int64_t n : {7, 10}) {
+      tensor<T, mesh(z_dim / data, x_dim, y_dim)> a(g, {outer, n, inner}), again(g, {outer, n, inner});
+      tensor<complex, mesh(z_dim / data, frequency, y_dim)> y(g, {outer, n / 2 + 1, inner});
+      const auto flat = [n](const auto& at, std::int64_t extent) { return (at[0] * extent + at[1]) * inner + at[2]; };
+      std::vector<number> before;
+      for (std::int64_t i = 0; i < outer * n * inner; ++i) before.emplace_back(wave(i).real());
+      a.fill_by([&](const auto& at) { return static_cast<T>(wave(flat(at, n)).real()); });
+      y = rfft(a, x_dim, frequency);
+      const std::vector<number> whole = transformed(before, {outer, n, inner}, 1, -1);
+      std::vector<number> want;
+      for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t k = 0; k <= n / 2; ++k)
+          for (std::int64_t i = 0; i < inner; ++i)
+            want.push_back(whole[static_cast<std::size_t>((o * n + k) * inner + i)]);
+      expect_near(y.to_global(), want, tolerance);
+      y.fill_by([&](const auto& at) {
+        const number w = want[static_cast<std::size_t>(flat(at, n / 2 + 1))];
+        const bool is_real = at[1] == 0 || 2 * at[1] == n;
+        return complex(static_cast<T>(w.real()), static_cast<T>(is_real ? 7.0 : w.imag()));
+      });
+      again = irfft(y, frequency, x_dim);
+      const auto got = again.to_global();
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(static_cast<double>(got[i]), before[i].real(), tolerance);
+    }
+}
+TEST(fft, of_real_numbers_along_a_middle_dim) {
+  check_middle_dim<double>(1e-12);
+  check_middle_dim<float>(1e-5);
+}
 TEST(fft, spectra_have_their_extent) {
   for (const cleave::grid& g : grids()) {
     tensor<double, mesh(x_dim / data)> a(g, {8});

@@ -25,7 +25,10 @@ class reduce_scatter {
     const box from = held_before(grid, t);
     for (std::int64_t r = 0; r < n; ++r) pack_.append_pack(held_after(grid, t, grid.member(t.axes, r)), from);
     // The same on all ranks of the group, whose members hold the same box.
-    widest_ = *std::max_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
+    const auto [least, most] = std::minmax_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
+    widest_ = *most;
+    // Open MPI 4 adds up uneven blocks on the host, wherever they are.
+    if (*least != widest_ && !on_host) port_ = port(true);
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     // What is one run of memory is reduced where it is.
     if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size(), direct_reads::reduced_to_blocks);

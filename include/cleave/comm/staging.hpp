@@ -63,7 +63,8 @@ using cleave::aligned;
 /// Gives MPI the addresses that it may read and write: the data itself, or its copy on the host if buffers are staged.
 class port {
  public:
-  port() : through_host_(cleave::comm::staged()) {}
+  port() : port(cleave::comm::staged()) {}
+  explicit port(bool through_host) : through_host_(through_host) {}
 
   bool staged() const { return through_host_; }
   /// Bytes of host memory that `call` needs.

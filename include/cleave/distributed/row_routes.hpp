@@ -71,22 +71,6 @@ struct row_tensors {
   }
 };
 
-/// Memory that grows and is kept, where kernels run or on the host.
-template <class T, class Space = memory_space>
-class kept_memory {
- public:
-  T* get() const { return as<T>(memory_.get()); }
-  /// Memory for at least so many elements; what was in it is lost if it grows.
-  T* at_least(std::int64_t elements) {
-    if (elements > elements_) memory_ = allocate<Space>(bytes_of<T>(elements)), elements_ = elements;
-    return get();
-  }
-
- private:
-  std::shared_ptr<void> memory_{};
-  std::int64_t elements_ = 0;
-};
-
 /// Allocates what a step needs only when it runs. Collective over the grid in checked mode: all devices throw
 /// memory_error where one of them has no memory. Else only that one throws, and the others wait for it.
 template <class F>

@@ -182,7 +182,7 @@ class bound_sort final : public comm::data_routed {
     return counts;
   }
   /// Memory for keys, and for the indices beside them if they are wanted.
-  void reserve(comm::kept_memory<T>& keys, comm::kept_memory<std::int32_t>& indices, std::int64_t n) {
+  void reserve(kept_memory<T>& keys, kept_memory<std::int32_t>& indices, std::int64_t n) {
     const auto allocate = [&] {
       keys.at_least(n);
       if (wants_indices_) indices.at_least(n);
@@ -393,11 +393,11 @@ class bound_sort final : public comm::data_routed {
   comm::group group_{};
   comm::row_exchange large_{}, small_{};
   comm::device_numbers sources_{}, targets_{}, lengths_{};
-  comm::kept_memory<T> keys_{}, sent_keys_{}, received_keys_{};
-  comm::kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{};
-  comm::kept_memory<std::int64_t> counted_{};
-  comm::kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
-  comm::kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
+  kept_memory<T> keys_{}, sent_keys_{}, received_keys_{};
+  kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{};
+  kept_memory<std::int64_t> counted_{};
+  kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
+  kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
   run_list runs_{};
   /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much
   /// comes before them.

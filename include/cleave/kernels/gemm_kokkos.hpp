@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/kernels/matrix.hpp>
+#include <cleave/storage/device_blas.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <KokkosBlas3_gemm.hpp>
@@ -37,6 +38,7 @@ void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_re
   const auto left = detail::view_of(as<T>(a.at), a.transposed ? k : m, a.transposed ? m : k, a.leading);
   const auto right = detail::view_of(as<T>(b.at), b.transposed ? n : k, b.transposed ? k : n, b.leading);
   const auto result = detail::view_of(c, m, n, leading);
+  const auto alone = lock_device_blas();
   KokkosBlas::gemm(execution_instance(), a.transposed ? "T" : "N", b.transposed ? "T" : "N", alpha, left, right, beta,
                    result);
 }

@@ -141,15 +141,21 @@ struct by_slice_and_key {
     return indices == nullptr ? a < b : indices[a] < indices[b];
   }
 };
-struct number_slices {
+/// The places of all elements, and the slices in which they are.
+struct number_elements {
   const std::int64_t* start;
+  std::int64_t slices;
   std::int64_t* place;
   std::int32_t* slice;
-  CLEAVE_FUNCTION void operator()(std::int64_t s) const {
-    for (std::int64_t i = start[s]; i < start[s + 1]; ++i) {
-      place[i] = i;
-      slice[i] = static_cast<std::int32_t>(s);
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
+    std::int64_t low = 0, high = slices;
+    while (low + 1 < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (start[middle] <= i) low = middle;
+      else high = middle;
     }
+    place[i] = i;
+    slice[i] = static_cast<std::int32_t>(low);
   }
 };
 template <class X>
@@ -176,9 +182,13 @@ void sort_on_device(const slices_to_sort<T>& all) {
   copy_bytes<memory_space, Kokkos::HostSpace>(starts.get(), all.start.data(), (slices + 1) * 8);
   auto* const place = as<std::int64_t>(places.get());
   auto* const slice = as<std::int32_t>(numbers.get());
-  launch("cleave sort", slices, number_slices{as<std::int64_t>(starts.get()), place, slice});
+  launch("cleave sort", n, number_elements{as<std::int64_t>(starts.get()), slices, place, slice});
   const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(place, as_size(n));
-  Kokkos::sort(execution_instance(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
+  // What sorts takes memory of its own.
+  if (!finds_memory([&] {
+        Kokkos::sort(execution_instance(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
+      }))
+    raise<memory_error>(wording::out_of_memory(n * 8));
   reorder_elements(all.keys, place, n);
   if (all.indices != nullptr) reorder_elements(all.indices, place, n);
 }

@@ -10,18 +10,34 @@
 
 #if defined(KOKKOS_ENABLE_CUDA)
 #include <cufft.h>
+
+#include <thread>
 #else
 #include <cleave/linalg/fft_blocks.hpp>
 #endif
 
-// Fourier transforms of shards: by cuFFT here, by FFTW in linalg/fft_blocks.hpp. Plans are made once for a shape and
-// kept until the program ends.
+// Fourier transforms of shards: by cuFFT here, by FFTW in linalg/fft_blocks.hpp. Plans are made once for a shape, by
+// cuFFT also for each thread that runs grids, and kept until the program ends.
 
 namespace cleave::inline v0::linalg {
 
 namespace detail {
 
 #if defined(KOKKOS_ENABLE_CUDA)
+
+/// Sets the imaginary parts to 0 of those numbers of a half spectrum that are real by definition: the first, and of an
+/// even length the last. FFTW does not read them; what cuFFT computes of others is undefined.
+template <class R>
+struct clear_imaginary_parts {
+  R* spectrum;
+  std::int64_t from, inner, last;
+
+  CLEAVE_FUNCTION void operator()(std::int64_t i) const {
+    R* const first = spectrum + 2 * (i / inner * from * inner + i % inner);
+    first[1] = R(0);
+    if (last >= 0) first[2 * last * inner + 1] = R(0);
+  }
+};
 
 /// A plan of cuFFT for all transforms that have one stride in common: all, or those of one outer index.
 class device_plan {
@@ -42,23 +58,25 @@ class device_plan {
 
   void run(const void* in, void* out) {
     const transforms& t = made_for_;
-    const std::size_t number = t.in_double ? sizeof(double) : sizeof(float);
-    const std::size_t in_bytes = number * (t.what == transform::of_real ? 1 : 2),
-                      out_bytes = number * (t.what == transform::to_real ? 1 : 2);
+    const std::int64_t number = t.in_double ? sizeof(double) : sizeof(float), calls = t.inner == 1 ? 1 : t.outer;
+    const std::int64_t from_bytes = number * (t.what == transform::of_real ? 1 : 2) * t.outer / calls * t.from * t.inner,
+                       to_bytes = number * (t.what == transform::to_real ? 1 : 2) * t.outer / calls * t.to * t.inner;
     char* from = as<char>(const_cast<void*>(in));
-    const std::size_t size = in_bytes * as_size(t.outer * t.from * t.inner);
     // To real numbers cuFFT may overwrite what it reads, which may be an argument of the user.
     if (t.what == transform::to_real) {
-      const auto bytes = static_cast<std::int64_t>(size);
-      if (copied_ < bytes) copy_ = allocate(bytes), copied_ = bytes;
-      copy_bytes(copy_.get(), from, bytes);
-      from = as<char>(copy_.get());
+      copy_.at_least(calls * from_bytes);
+      copy_bytes(copy_.get(), from, calls * from_bytes);
+      from = copy_.get();
+      if (t.in_double) clear<double>(from);
+      else clear<float>(from);
     }
     cufftResult result = cufftSetStream(handle_, execution_instance().cuda_stream());
-    const std::int64_t calls = t.inner == 1 ? 1 : t.outer;
-    for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o)
-      result = execute(from + in_bytes * as_size(o * t.from * t.inner),
-                       as<char>(out) + out_bytes * as_size(o * t.to * t.inner));
+    for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o) {
+      char *const read = aligned(from + o * from_bytes, from_bytes, true),
+                  *const target = as<char>(out) + o * to_bytes, *const written = aligned(target, to_bytes, false);
+      result = execute(read, written);
+      copy_bytes(target, written, to_bytes);
+    }
     if (result != CUFFT_SUCCESS)
       raise<transform_error>(wording::transform_failed("cuFFT", t.n, static_cast<std::int64_t>(result)));
   }
@@ -87,18 +105,35 @@ class device_plan {
     }
   }
 
+  /// Where cuFFT may read or write numbers: real ones must begin where a complex one could, and rows of an odd length
+  /// do not. Those have a copy.
+  char* aligned(char* at, std::int64_t bytes, bool is_read) {
+    const std::uintptr_t number = made_for_.in_double ? 2 * sizeof(double) : 2 * sizeof(float);
+    if (reinterpret_cast<std::uintptr_t>(at) % number == 0) return at;
+    char* const there = aligned_.at_least(bytes);
+    if (is_read) copy_bytes(there, at, bytes);
+    return there;
+  }
+  template <class R>
+  void clear(char* spectrum) const {
+    const transforms& t = made_for_;
+    launch("irfft", t.outer * t.inner,
+           clear_imaginary_parts<R>{as<R>(spectrum), t.from, t.inner, t.n % 2 == 0 ? t.n / 2 : -1});
+  }
+
   // Never destroyed: the driver may be gone by then, and takes them with it.
   cufftHandle handle_{};
   transforms made_for_;
-  /// Of what is transformed to real numbers.
-  std::shared_ptr<void> copy_{};
-  std::int64_t copied_ = 0;
+  /// Of what is transformed to real numbers, and of real numbers that are not aligned.
+  kept_memory<char> copy_{}, aligned_{};
 };
 
 inline void run_transforms(const local_context&, std::span<const transforms> all, const void* in, void* out,
                            double factor) {
   for (const transforms& t : all) {
-    kept<transforms, device_plan>(t, [&] { return std::make_unique<device_plan>(t); }).run(in, out);
+    // A plan has a stream and memory, which threads cannot share.
+    const std::pair key(std::this_thread::get_id(), t);
+    kept<decltype(key), device_plan>(key, [&] { return std::make_unique<device_plan>(t); }).run(in, out);
     in = out;
   }
   if (factor == 1) return;

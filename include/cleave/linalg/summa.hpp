@@ -11,6 +11,8 @@
 #include <cleave/shards.hpp>
 
 #if !CLEAVE_DIRECT_BLAS
+#include <cleave/storage/device_blas.hpp>
+
 #include <KokkosBlas3_gemm.hpp>
 #endif
 
@@ -45,6 +47,7 @@ void multiply_panels(const panel_ref<const T>& a, const panel_ref<const T>& b, c
     return Kokkos::subview(view(p.at, as_size(p.rows), as_size(p.leading)), Kokkos::ALL,
                            std::pair<std::size_t, std::size_t>(0, as_size(p.columns)));
   };
+  const auto alone = lock_device_blas();
   KokkosBlas::gemm(execution_instance(), "N", "N", T(1), view_of(a), view_of(b), before, view_of(c));
 #endif
 }

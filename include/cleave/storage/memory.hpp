@@ -362,6 +362,22 @@ bool try_allocate(std::int64_t bytes, std::shared_ptr<void>& memory) {
   return finds_memory([&] { memory = allocate<Space>(bytes); });
 }
 
+/// Memory that grows and is kept, where kernels run or on the host.
+template <class T, class Space = memory_space>
+class kept_memory {
+ public:
+  T* get() const { return as<T>(memory_.get()); }
+  /// Memory for at least so many elements; what was in it is lost if it grows.
+  T* at_least(std::int64_t elements) {
+    if (elements > elements_) memory_ = allocate<Space>(bytes_of<T>(elements)), elements_ = elements;
+    return get();
+  }
+
+ private:
+  std::shared_ptr<void> memory_{};
+  std::int64_t elements_ = 0;
+};
+
 /// Sets bytes to zero.
 inline void zero_bytes(void* at, std::int64_t bytes) {
   if (bytes == 0) return;

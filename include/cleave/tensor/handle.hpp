@@ -30,8 +30,15 @@ class tensor_handle {
       : state_(new tensor_state(make_state(g, s, where, e, extents, &view))) {
     state_->wraps = true;
   }
+  /// Memory that `owner` keeps. Kernels that use it have finished before the owner is released, since whoever made it
+  /// need not know of them.
   void own(std::shared_ptr<void> owner, void* data) {
     state_->memory = std::move(owner);
+    if constexpr (!on_host)
+      if (state_->memory)
+        state_->memory = std::shared_ptr<void>(data, [kept = std::move(state_->memory)](void*) {
+          if (Kokkos::is_initialized()) Kokkos::fence("cleave: memory of another owner");
+        });
     state_->data = data;
   }
 
