@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <type_traits>
 
@@ -250,6 +251,100 @@ TEST(memory, of_a_kernel_that_asks_for_it) {
         << where(g, n);
     EXPECT_LE(bytes, cap);
   });
+}
+
+/// Bytes of the library that are allocated and not freed, since this exists.
+class held {
+ public:
+  held() {
+    sizes().clear();
+    Kokkos::Tools::Experimental::set_allocate_data_callback(
+        [](Kokkos::Profiling::SpaceHandle, const char* label, const void* at, std::uint64_t size) {
+          if (std::strcmp(label, "cleave") == 0) sizes()[at] = static_cast<std::int64_t>(size);
+        });
+    Kokkos::Tools::Experimental::set_deallocate_data_callback(
+        [](Kokkos::Profiling::SpaceHandle, const char*, const void* at, std::uint64_t) { sizes().erase(at); });
+  }
+  ~held() {
+    Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
+    Kokkos::Tools::Experimental::set_deallocate_data_callback(nullptr);
+  }
+  static std::int64_t bytes() {
+    std::int64_t all = 0;
+    for (const auto& [at, size] : sizes()) all += size;
+    return all;
+  }
+
+ private:
+  static std::map<const void*, std::int64_t>& sizes() {
+    static std::map<const void*, std::int64_t> all;
+    return all;
+  }
+};
+
+// Extents that change from call to call: a plan stays bound for as many as the grid keeps, those that were used last.
+TEST(memory, of_extents_that_change) {
+  constexpr auto plan = cleave::plan<Tiles(Tiles)>(around);
+  const auto call = [](const cleave::grid& g, std::int64_t n) {
+    Tiles x(g, {n, 32}), y(g, {n, 32});
+    x.fill(0.5);
+    const std::int64_t before = g.state().times_bound();
+    y = around(x);
+    return g.state().times_bound() - before;
+  };
+  const support::only_mpi here;
+  for (const auto& sizes : support::factorings(support::ranks(), 2)) {
+    const cleave::grid g(mesh, MPI_COMM_WORLD, sizes);
+    const auto workspace = [&](std::int64_t n) {
+      return plan.workspace({row = n, col = 32, ay = g.size(ay), ax = g.size(ax)});
+    };
+    const held now;
+    for (std::int64_t n = 1; n <= 40; ++n) EXPECT_EQ(call(g, n), 1);
+    EXPECT_EQ(call(g, 9), 0) << "32 are kept";
+    EXPECT_EQ(call(g, 8), 1);
+    EXPECT_EQ(call(g, 9), 0) << "9 was used after 10";
+    EXPECT_EQ(call(g, 10), 1);
+    // One rank that asks for fewer decides for all.
+    g.keep_extents(support::rank() == 0 ? 2 : 3);
+    if (cleave::on_host) {
+      EXPECT_LE(support::over_ranks(held::bytes()), workspace(9) + workspace(10));
+    }
+    EXPECT_EQ(call(g, 9), 0);
+    EXPECT_EQ(call(g, 10), 0);
+    EXPECT_EQ(call(g, 40), 1);
+    EXPECT_EQ(call(g, 9), 1);
+    g.keep_extents(1);
+    if (cleave::on_host) {
+      EXPECT_EQ(support::over_ranks(held::bytes()), workspace(9));
+    }
+  }
+}
+
+// A kernel of the user calls the plan that runs it, with other extents: what runs stays bound.
+using Part = f64<mesh(row / ay)>;
+void call_again(const cleave::grid& g, std::int64_t n);
+struct calls_again {
+  static constexpr std::string_view name = "calls again";
+  static inline cleave::grid on{};
+  void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& out) const {
+    if (in[0].global[0] > 1) call_again(on, in[0].global[0] - 1);
+    cleave::copy_bytes(out.data, in[0].data, out.local.elements() * std::int64_t{sizeof(double)});
+  }
+};
+constexpr cleave::function again([](auto x) {
+  return 2 * cleave::local<calls_again>(cleave::result<double>(mesh(row / ay)), exp(x));
+});
+void call_again(const cleave::grid& g, std::int64_t n) {
+  Part x(g, {n}), y(g, {n});
+  y = again(x);
+  for (const double v : support::elements(y)) EXPECT_EQ(v, 2) << n;
+}
+TEST(memory, of_a_plan_that_is_called_while_it_runs) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  g.keep_extents(1);
+  calls_again::on = g;
+  for (const std::int64_t n : {6, 3, 6}) call_again(g, n);
+  calls_again::on = {};
 }
 
 // Products that gather their operands panel by panel: both of them along the dim that is contracted, and one along a

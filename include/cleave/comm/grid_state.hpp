@@ -159,26 +159,55 @@ class grid_state {
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 
-  /// Whatever was made once for a key and extents (an executor); null where it is not there yet. What a warm call pays
-  /// for its plan: one look-up by address and one comparison of extents.
-  void* find_bound(const void* key, indexed_span<const std::int64_t> extents) const {
+  /// Whatever was made once for a key and extents (an executor); null where it is not there. What a warm call pays for
+  /// its plan: one look-up by address and one comparison of extents.
+  void* find_bound(const void* key, indexed_span<const std::int64_t> extents) {
     const std::size_t k = bound_at(key);
     if (k == bound_.size() || bound_[k].key != key) return nullptr;
-    for (const bound& entry : bound_[k].all)
+    for (bound& entry : bound_[k].all)
       if (entry.extents.size() == extents.size() &&
-          std::equal(entry.extents.begin(), entry.extents.end(), extents.data()))
+          std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) {
+        entry.used = ++uses_;
         return entry.made.get();
+      }
     return nullptr;
   }
+  /// Keeps what was made. Of each key the least recently used goes where there are more than are kept, so all devices
+  /// make the same again.
   [[gnu::cold]] void* keep_bound(const void* key, indexed_span<const std::int64_t> extents,
                                  std::shared_ptr<void> made) {
     const std::size_t k = bound_at(key);
     if (k == bound_.size() || bound_[k].key != key) bound_.insert(bound_.begin() + k, bound_with_key{key, {}});
     auto& entries = bound_[k].all;
-    entries.push_back({indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made)});
+    entries.push_back(
+        {indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made), ++uses_});
+    void* const kept = entries.back().made.get();
     ++times_bound_;
-    return entries.back().made.get();
+    drop_least_used(entries);
+    return kept;
   }
+  /// How many extents of a key are kept. Collective over all ranks; the least number that one of them gives holds for
+  /// all.
+  void keep_extents(std::int64_t mine) {
+    require_usable();
+    guarded([&] {
+      comm::check(MPI_Allreduce(&mine, &kept_extents_, 1, MPI_INT64_T, MPI_MIN, everyone_.handle), "MPI_Allreduce");
+    });
+    kept_extents_ = std::max<std::int64_t>(kept_extents_, 1);
+    for (bound_with_key& key : bound_) drop_least_used(key.all);
+  }
+  /// A run of something that was bound. Until it ends nothing that was bound goes: it may call the user, who calls
+  /// plans.
+  class running_bound {
+   public:
+    explicit running_bound(grid_state& grid) : grid_(grid) { ++grid_.running_; }
+    ~running_bound() { --grid_.running_; }
+    running_bound(const running_bound&) = delete;
+    running_bound& operator=(const running_bound&) = delete;
+
+   private:
+    grid_state& grid_;
+  };
   /// How often something was bound: it stands still while calls are warm.
   std::int64_t times_bound() const { return times_bound_; }
 
@@ -224,6 +253,7 @@ class grid_state {
   struct bound {
     indexed_vector<std::int64_t> extents;
     std::shared_ptr<void> made;
+    std::int64_t used = 0;
   };
   struct group_with_key {
     std::uint64_t key = 0;
@@ -233,6 +263,14 @@ class grid_state {
     const void* key;
     indexed_vector<bound> all;
   };
+  [[gnu::cold]] void drop_least_used(indexed_vector<bound>& entries) {
+    if (running_ > 0 || std::ssize(entries) <= kept_extents_) return;
+    // Kernels may still be at work in its memory.
+    wait_for_kernels();
+    while (std::ssize(entries) > kept_extents_)
+      entries.erase(std::min_element(entries.begin(), entries.end(),
+                                     [](const bound& a, const bound& b) { return a.used < b.used; }));
+  }
   /// Where a key is among what was bound, which is sorted, or would be.
   std::size_t bound_at(const void* key) const {
     std::size_t first = 0, last = bound_.size();
@@ -434,7 +472,7 @@ class grid_state {
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;
   indexed_vector<bound_with_key> bound_{};
-  std::int64_t times_bound_ = 0, id_ = 0;
+  std::int64_t times_bound_ = 0, uses_ = 0, kept_extents_ = 32, running_ = 0, id_ = 0;
   bool broken_ = false;
   /// Whether MPI was begun by a session alone. Then MPI_Finalize says nothing, and the grid ends before the session.
   bool of_session_ = false;

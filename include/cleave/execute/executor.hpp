@@ -17,11 +17,12 @@ class executor {
   /// Collective over the grid. The plan outlives the executor, and so do strides that are not those of contiguous
   /// shards.
   executor(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
-      : program_(grid, at, code, given), numbers_(code.program) {}
+      : grid_(grid), program_(grid, at, code, given), numbers_(code.program) {}
 
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an
   /// argument.
   void run(const void* const* inputs, void* const* outputs) {
+    const grid_state::running_bound running(grid_);
     program_.start(inputs, outputs);
     try {
       program_.run();
@@ -42,6 +43,7 @@ class executor {
   const number_checks& numbers() const { return numbers_; }
 
  private:
+  grid_state& grid_;
   bound_program program_;
   number_checks numbers_;
 };
