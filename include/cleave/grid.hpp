@@ -100,10 +100,10 @@ class grid {
   /// What checked mode looks for on this grid.
   const checks& checked() const { return state().checked(); }
 
-  /// How many sets of extents each plan stays bound for, 32 unless this says otherwise. Binding computes what depends on
-  /// extents and allocates the workspace; the least recently used goes, and a call with its extents binds again.
-  /// Collective over all ranks of the communicator that the grid was constructed from. The least number that one of them
-  /// gives holds for all, and it is at least 1.
+  /// How many sets of extents each plan stays bound for: 32 unless this says otherwise, at least 1. Binding computes
+  /// what depends on extents and allocates the workspace. The least recently used goes; a call with its extents binds
+  /// again. Collective over all ranks of the communicator that the grid was constructed from. The least number that one
+  /// of them gives holds for all.
   void keep_extents(std::int64_t sets) const { state().keep_extents(sets); }
   /// Whether the handle has a grid.
   explicit operator bool() const { return state_ != nullptr; }

@@ -10,5 +10,6 @@
 #include <cleave/execute/local.hpp>
 #include <cleave/storage/blas_symbol.hpp>
 #include <cleave/storage/complex.hpp>
+#include <cleave/storage/device_blas.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>

@@ -59,7 +59,8 @@ class device_plan {
   void run(const void* in, void* out) {
     const transforms& t = made_for_;
     const std::int64_t number = t.in_double ? sizeof(double) : sizeof(float), calls = t.inner == 1 ? 1 : t.outer;
-    const std::int64_t from_bytes = number * (t.what == transform::of_real ? 1 : 2) * t.outer / calls * t.from * t.inner,
+    const std::int64_t from_bytes = number * (t.what == transform::of_real ? 1 : 2) * t.outer / calls * t.from *
+                                    t.inner,
                        to_bytes = number * (t.what == transform::to_real ? 1 : 2) * t.outer / calls * t.to * t.inner;
     char* from = as<char>(const_cast<void*>(in));
     // To real numbers cuFFT may overwrite what it reads, which may be an argument of the user.
@@ -72,8 +73,8 @@ class device_plan {
     }
     cufftResult result = cufftSetStream(handle_, execution_instance().cuda_stream());
     for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o) {
-      char *const read = aligned(from + o * from_bytes, from_bytes, true),
-                  *const target = as<char>(out) + o * to_bytes, *const written = aligned(target, to_bytes, false);
+      char *const read = aligned(from + o * from_bytes, from_bytes, true), *const target = as<char>(out) + o * to_bytes,
+                  *const written = aligned(target, to_bytes, false);
       result = execute(read, written);
       copy_bytes(target, written, to_bytes);
     }

@@ -11,8 +11,6 @@
 #include <cleave/shards.hpp>
 
 #if !CLEAVE_DIRECT_BLAS
-#include <cleave/storage/device_blas.hpp>
-
 #include <KokkosBlas3_gemm.hpp>
 #endif
 
