@@ -327,6 +327,12 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        }
        return 0;
      }},
+    {"no_memory_beside",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       Rows x(g, {1 << 12, 1 << 10});
+       return without_memory(std::uint64_t{1} << 22, [&] { x = flip(x, col); });
+     }},
     {"no_memory_to_gather",
      [](int, char**, session&) {
        const cleave::grid g = all_ranks();

@@ -52,8 +52,10 @@ class argument_memory {
       }
   }
 
-  /// Writes the addresses of a run. Throws overlap_error where two results share memory.
-  void take(const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
+  /// Writes the addresses of a run. Throws overlap_error where two results share memory. Collective over the devices in
+  /// the first run: all throw memory_error where one has no memory for what is computed beside a result. Where it takes
+  /// such memory later on, since it is given other addresses, a device that has none throws alone.
+  void take(grid_state& grid, const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
     // Whoever gives strides has compared the elements.
     if (given_ == nullptr) refuse_overlap(outputs);
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
@@ -65,8 +67,13 @@ class argument_memory {
       if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to))
         aside_[h.result].used = true;
     }
-    for (aside& a : aside_)
-      if (a.used && !a.memory) a.memory = allocate(a.bytes);
+    const auto allocate_aside = [&] {
+      for (aside& a : aside_)
+        if (a.used && !a.memory) a.memory = allocate(a.bytes);
+    };
+    if (is_first_) allocate_on_all(grid, allocate_aside);
+    else allocate_aside();
+    is_first_ = false;
     for (const place& p : outputs_)
       at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
   }
@@ -81,6 +88,13 @@ class argument_memory {
   }
 
  private:
+  template <class F>
+  [[gnu::cold]] void allocate_on_all(grid_state& grid, const F& allocate_aside) const {
+    std::int64_t bytes = 0;
+    for (const aside& a : aside_)
+      if (a.used) bytes += a.bytes;
+    grid.agree_on_memory(finds_memory(allocate_aside), bytes, "results that are computed beside arguments");
+  }
   struct place {
     std::size_t buffer;
     std::size_t index;
@@ -180,6 +194,7 @@ class argument_memory {
   }
 
   const given_strides* given_;
+  bool is_first_ = true;
   indexed_vector<place> inputs_{}, outputs_{};
   indexed_vector<std::int64_t> argument_bytes_{};
   indexed_vector<hazard> hazards_{};

@@ -32,7 +32,7 @@ class bound_program {
   /// beside it.
   void start(const void* const* inputs, void* const* outputs) {
     running_.grid.require_usable();
-    arguments_.take(inputs, outputs, running_.at);
+    arguments_.take(running_.grid, inputs, outputs, running_.at);
     running_.checks = running_.grid.checked().any() ? &checks_ : nullptr;
     if (running_.checks != nullptr) checks_.before_call(running_.at);
   }
