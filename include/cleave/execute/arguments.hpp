@@ -53,8 +53,9 @@ class argument_memory {
   }
 
   /// Writes the addresses of a run. Throws overlap_error where two results share memory. Collective over the devices in
-  /// the first run: all throw memory_error where one has no memory for what is computed beside a result. Where it takes
-  /// such memory later on, since it is given other addresses, a device that has none throws alone.
+  /// the first run and in checked mode: all throw memory_error where one has no memory for what is computed beside a
+  /// result. Where it takes such memory later on, since it is given other addresses, a device that has none throws
+  /// alone.
   void take(grid_state& grid, const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
     // Whoever gives strides has compared the elements.
     if (given_ == nullptr) refuse_overlap(outputs);
@@ -71,7 +72,7 @@ class argument_memory {
       for (aside& a : aside_)
         if (a.used && !a.memory) a.memory = allocate(a.bytes);
     };
-    if (is_first_) allocate_on_all(grid, allocate_aside);
+    if (is_first_ || grid.checked().calls) allocate_on_all(grid, allocate_aside);
     else allocate_aside();
     is_first_ = false;
     for (const place& p : outputs_)
