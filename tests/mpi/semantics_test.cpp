@@ -504,7 +504,7 @@ TEST(semantics, sizes_come_in_any_form) {
     EXPECT_THROW(cleave::grid(mesh, MPI_COMM_WORLD, {data = n}), cleave::mesh_error);
     EXPECT_THROW(cleave::grid(mesh, MPI_COMM_WORLD, {data = n, model = m, data = n}), cleave::mesh_error);
     EXPECT_THROW(cleave::grid(mesh, MPI_COMM_WORLD, {data = n, model = m, row = 1}), cleave::mesh_error);
-    EXPECT_THROW(cleave::grid(mesh, nullptr, {n, m}), cleave::mesh_error);
+    EXPECT_THROW(cleave::grid(mesh, MPI_Comm{}, {n, m}), cleave::mesh_error);
     const unsigned wide[2] = {6, 4};
     EXPECT_EQ(Rows(g, wide).extents(), (Rows::extents_type{6, 4}));
     EXPECT_EQ(Rows(g, std::vector<int>{6, 4}).extents(), (Rows::extents_type{6, 4}));
