@@ -111,4 +111,62 @@ TEST(cumulative, the_gradient_of_a_sum_is_the_sum_from_the_other_end) {
   }
 }
 
+/// The derivative of the sum of all running products, and that of its inner product with x, which is of second order:
+/// products of all other elements, exact in numbers of 16 bits, and with up to three zeros in a slice.
+template <class T, auto Layout, running Order>
+void check_product(const cleave::grid& g, std::int64_t rows, std::int64_t cols) {
+  using X = cleave::tensor<T, Layout>;
+  constexpr cleave::function loss([](auto x) { return sum(cumulative_prod(x, row, Order)); });
+  constexpr cleave::function slope = cleave::grad(loss);
+  constexpr cleave::function curvature =
+      cleave::grad(cleave::function([](auto x) { return sum(cleave::grad(decltype(loss){})(x) * x); }));
+  X x(g, {rows, cols}), first(g, {rows, cols}), second(g, {rows, cols});
+  x.fill_by([](const auto& at) {
+    const auto k = at[0] * 5 + at[1];
+    return T(at[0] % 4 == 1 && at[0] / 4 < at[1] ? 0.0f : k % 7 == 0 ? 2.0f : k % 3 == 0 ? -1.0f : 1.0f);
+  });
+  first = slope(x);
+  support::reset_charges();
+  first = slope(x);
+  EXPECT_EQ(support::over_ranks(support::charged_bytes()),
+            (cleave::plan<X(X)>(slope).bytes({row = rows, col = cols, ax = g.size(ax), ay = g.size(ay)})));
+  second = curvature(x);
+  const auto whole = x.to_global(), by = first.to_global(), twice = second.to_global();
+  const bool backwards = Order == running::backward || Order == running::backward_exclusive;
+  const bool exclusive = Order == running::forward_exclusive || Order == running::backward_exclusive;
+  for (std::int64_t j = 0; j < cols; ++j) {
+    const auto at = [&](std::int64_t k) { return static_cast<std::size_t>((backwards ? rows - 1 - k : k) * cols + j); };
+    // Of the elements before an end, but for k and l.
+    const auto others = [&](std::int64_t end, std::int64_t k, std::int64_t l) {
+      double product = 1;
+      for (std::int64_t i = 0; i < end; ++i)
+        if (i != k && i != l) product *= static_cast<double>(whole[at(i)]);
+      return product;
+    };
+    for (std::int64_t k = 0; k < rows; ++k) {
+      double wanted = 0, wanted_twice = 0;
+      for (std::int64_t end = k + 1; end < rows + (exclusive ? 0 : 1); ++end) {
+        wanted += others(end, k, k);
+        // Of x times the slope: the slope itself, and its derivative along x.
+        wanted_twice += others(end, k, k);
+        for (std::int64_t l = 0; l < end; ++l)
+          if (l != k) wanted_twice += static_cast<double>(whole[at(l)]) * others(end, k, l);
+      }
+      EXPECT_EQ(static_cast<double>(by[at(k)]), wanted) << k << ", " << j << " of " << rows;
+      EXPECT_EQ(static_cast<double>(twice[at(k)]), wanted_twice) << k << ", " << j << " of " << rows;
+    }
+  }
+}
+template <class T, auto Layout>
+void check_products() {
+  for (const cleave::grid& g : grids())
+    for (const auto& [rows, cols] : {std::array<std::int64_t, 2>{13, 4}, {7, 5}, {1, 2}, {0, 3}}) {
+      check_product<T, Layout, running::forward>(g, rows, cols);
+      check_product<T, Layout, running::backward_exclusive>(g, rows, cols);
+    }
+}
+TEST(cumulative, derivatives_of_products_along_one_axis) { check_products<double, mesh(row / ay, col / ax)>(); }
+TEST(cumulative, derivatives_of_products_along_two_axes) { check_products<float, mesh(row / ax / ay, col)>(); }
+TEST(cumulative, derivatives_of_products_of_16_bits) { check_products<cleave::half, mesh(row / ax / ay, col)>(); }
+
 } // namespace

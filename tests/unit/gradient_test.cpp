@@ -683,6 +683,165 @@ TEST(Gradient, OfRunningProductsWithZeros) {
   EXPECT_EQ(slope({0, 0, 3}), (row{1, 0, 0}));
 }
 
+/// Products whose derivatives are known: each result is a weighted product of some elements of x[a, b], row by row.
+struct product {
+  std::function<value(value)> f;
+  std::string results;
+  std::function<bool(int result, int element)> has;
+};
+constexpr int rows = 3, columns = 4, elements_of_x = rows * columns;
+
+/// The derivative of the sum of all weighted results by each element, and then along directions: the sum over elements
+/// that differ of the products of all others.
+row by_leaving_out(const product& p, const row& x, const row& weights, std::span<const row> along) {
+  row slope(x.size(), 0);
+  for (int i = 0; i < static_cast<int>(weights.size()); ++i) {
+    std::vector<bool> out(x.size(), false);
+    const auto rest = [&](const auto& self, std::size_t order) -> double {
+      double total = order == along.size() ? 1 : 0;
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        if (out[j] || !p.has(i, static_cast<int>(j))) continue;
+        if (order == along.size()) {
+          total *= x[j];
+          continue;
+        }
+        out[j] = true;
+        total += along[order][j] * self(self, order + 1);
+        out[j] = false;
+      }
+      return total;
+    };
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      if (!p.has(i, static_cast<int>(k))) continue;
+      out[k] = true;
+      slope[k] += weights[static_cast<std::size_t>(i)] * rest(rest, 0);
+      out[k] = false;
+    }
+  }
+  return slope;
+}
+
+TEST(Gradient, OfProductsIsOfTheOthersInEveryOrderHoweverManyAreZero) {
+  const dim_ref a = dim('a'), b = dim('b');
+  std::vector<product> all{
+      {[&](value x) { return prod(x, b); }, "a", [](int i, int j) { return j / columns == i; }},
+      {[&](value x) { return prod(x, a); }, "b", [](int i, int j) { return j % columns == i; }},
+      {[&](value x) { return prod(x, b, a); }, "", [](int, int) { return true; }}};
+  for (const running order :
+       {running::forward, running::forward_exclusive, running::backward, running::backward_exclusive})
+    all.push_back({[&, order](value x) { return cumulative_prod(x, b, order); }, "ab", [=](int i, int j) {
+                     if (i == j) return order == running::forward || order == running::backward;
+                     const bool forward = order == running::forward || order == running::forward_exclusive;
+                     return i / columns == j / columns && (forward ? j < i : j > i);
+                   }});
+  const std::vector<std::vector<std::size_t>> zeros{
+      {}, {5}, {4, 6}, {0, 2, 3}, {1, 5, 9}, {4, 5, 6, 7}, {0, 1, 4, 5, 6, 10}};
+  const std::vector<std::pair<std::int64_t, std::string>> layouts{{1, ""}, {2, "b"}, {3, "b"}, {2, "a"}};
+  std::mt19937 random(5);
+  const auto numbers = [&](std::size_t n) {
+    row r(n);
+    for (double& x : r) x = std::uniform_real_distribution<double>(0.5, 2)(random) * (random() % 2 == 0 ? 1 : -1);
+    return r;
+  };
+  for (std::size_t which = 0; which < all.size(); ++which)
+    for (const auto& l : layouts) {
+      const std::int64_t devices = l.first;
+      const std::string& sharded = l.second;
+      SCOPED_TRACE(std::to_string(which) + " on " + std::to_string(devices) + sharded);
+      const product& p = all[which];
+      mesh_value mesh;
+      mesh.axes.push_back({"x", devices});
+      const auto spec_of = [&](const std::string& dims) {
+        spec s;
+        s.mesh = mesh;
+        for (char c : dims) {
+          s.dims.push_back(placement(dim(c)));
+          if (sharded == std::string(1, c)) s.dims.back().axes.push_back("x");
+        }
+        return s;
+      };
+      recorder in(mesh);
+      const value x = in.input(element::f64, spec_of("ab")), weights = in.input(element::f64, spec_of(p.results)),
+                  u = in.input(element::f64, spec_of("ab")), v = in.input(element::f64, spec_of("ab"));
+      const auto slope_of = [&](const auto& number, value at) {
+        const auto [result, pullback] = vjp(number, at);
+        return pullback(in.constant(1, element::f64, {}));
+      };
+      const auto first = [&](value at) { return slope_of([&](value y) { return sum(p.f(y) * weights); }, at); };
+      const auto second = [&](value at) { return slope_of([&](value y) { return sum(first(y) * u); }, at); };
+      const auto third = [&](value at) { return slope_of([&](value y) { return sum(second(y) * v); }, at); };
+      for (const value& slope : {first(x), second(x), third(x)}) in.output(slope, element::f64, spec_of("ab"));
+      ASSERT_TRUE(in.made().found.ok()) << in.made().found.op;
+      const graph g = in.take();
+      sizes at = sizes_for(g);
+      for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].name == "a" ? rows : columns;
+      const program made = partition(g, at);
+      ASSERT_TRUE(made.found.ok());
+      for (const std::vector<std::size_t>& places : zeros) {
+        row data = numbers(elements_of_x);
+        for (std::size_t z : places) data[z] = 0;
+        std::vector<host_array> given;
+        for (node_id i : g.inputs) given.emplace_back(shape_of(g.nodes[i].type, at));
+        const row w = numbers(given[1].data.size());
+        const std::array along{numbers(elements_of_x), numbers(elements_of_x)};
+        const std::array<row, 4> values_of{data, w, along[0], along[1]};
+        for (std::size_t i = 0; i < given.size(); ++i)
+          std::copy(values_of[i].begin(), values_of[i].end(), given[i].data.begin());
+        const simulated got = simulate(made, at, given);
+        ASSERT_TRUE(got.problem.empty()) << got.problem;
+        const auto plain = evaluate(g, at, given);
+        for (std::size_t order = 0; order < 3; ++order) {
+          const row wanted = by_leaving_out(p, data, w, std::span(along).first(order));
+          for (std::size_t k = 0; k < wanted.size(); ++k) {
+            ASSERT_NEAR(plain[order].data[k], wanted[k], 1e-9) << "derivative " << order + 1 << " by " << k;
+            ASSERT_NEAR(got.results[order].data[k], wanted[k], 1e-9) << "derivative " << order + 1 << " by " << k;
+          }
+        }
+        ASSERT_EQ(bytes(made, at), got.bytes);
+      }
+    }
+}
+
+/// In a loop and in what is computed again, a second derivative is recorded where the first one was.
+TEST(Gradient, OfProductsInALoopIsOfTheOthersTwice) {
+  small s;
+  recorder in(s.mesh);
+  spec table = s.row;
+  table.dims.push_back(placement(dim('b')));
+  const value x = in.input(element::f64, table), u = in.input(element::f64, table);
+  const auto twice = [&](const auto& f) {
+    const value one = in.constant(1, element::f64, {});
+    const auto slope = [&](value at) {
+      const auto [result, pullback] = vjp(f, at);
+      return sum(pullback(one) * u);
+    };
+    const auto [result, pullback] = vjp(slope, x);
+    in.output(pullback(one));
+  };
+  const auto of_row = [](auto r) { return prod(r) + sum(cumulative_prod(r, dim('b'))); };
+  const auto in_loop = [&](const auto& f) {
+    return [&](value all) {
+      return scan(dim('a'), sum(all) * 0, all, [&](value total, value r) { return total + f(r); });
+    };
+  };
+  twice([](value all) { return sum(prod(all, dim('b'))) + sum(cumulative_prod(all, dim('b'))); });
+  twice(in_loop(of_row));
+  twice(in_loop(remat(function(of_row))));
+  ASSERT_TRUE(in.made().found.ok()) << in.made().found.op;
+  const graph g = in.take();
+  sizes at = sizes_for(g);
+  for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].name == "a" ? 2 : 3;
+  std::vector<host_array> data;
+  for (const row& r : {row{0, 2, 0, 5, 0, 3}, row{7, 11, 13, 17, 19, 23}}) {
+    data.emplace_back(shape_of(g.nodes[g.inputs[0]].type, at));
+    std::copy(r.begin(), r.end(), data.back().data.begin());
+  }
+  // Along {u, v, w} the slope of 2xyz + xy + x by {x, y, z} changes so.
+  const row wanted{26 * 2 + 11, 7, 14 * 2, 19 * 7, 23 * 10 + 17 * 7, 19 * 10};
+  for (const host_array& got : evaluate(g, at, data))
+    for (std::size_t k = 0; k < wanted.size(); ++k) EXPECT_NEAR(got.data[k], wanted[k], 1e-12) << k;
+}
+
 TEST(Gradient, OfPowersOfZero) {
   small s;
   const auto slopes = [&](row base, row exponent) {

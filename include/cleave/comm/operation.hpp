@@ -9,11 +9,22 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
-// How MPI combines partial values. All operations are commutative bit by bit, for in whatever order an all-reduce meets
-// the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
+// How MPI combines partial values. All operations of reductions are commutative bit by bit, for in whatever order an
+// all-reduce meets the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
 
 namespace cleave::inline v0::comm {
+
+/// What a stretch of a linear recurrence makes of what comes before it: total + factor * what comes before.
+template <class T>
+struct affine {
+  T factor, total;
+};
+/// The element of MPI that holds one, by its size.
+constexpr element affine_element(element e) {
+  return e == element::f64 ? element::c128 : e == element::f32 ? element::u64 : element::u32;
+}
 
 namespace detail {
 
@@ -80,18 +91,38 @@ inline MPI_User_function* own_function(reduction r, element e) {
   }
 }
 
+/// What MPI calls: inout[i] = in[i], and then inout[i].
+template <class T>
+void join_affine(void* in, void* inout, int* count, MPI_Datatype*) {
+  const auto* from = as<affine<T>>(in);
+  auto* into = as<affine<T>>(inout);
+  for (int i = 0; i < *count; ++i) {
+    const computed<T> factor = into[i].factor, total = into[i].total;
+    into[i] = {T(factor * static_cast<computed<T>>(from[i].factor)),
+               T(total + factor * static_cast<computed<T>>(from[i].total))};
+  }
+}
+inline MPI_User_function* affine_function(element e) {
+  switch (e) {
+    case element::bf16: return &join_affine<bfloat16>;
+    case element::f16: return &join_affine<half>;
+    case element::f32: return &join_affine<float>;
+    default: return &join_affine<double>;
+  }
+}
+
 /// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates
-/// nothing.
-inline MPI_Op own_operation(reduction r, element e, MPI_User_function* function) {
+/// nothing. None for a reduction, in the place of one: that of recurrences, which does not commute.
+inline MPI_Op own_operation(std::optional<reduction> r, element e, MPI_User_function* function) {
   struct kept_operation {
     bool made;
     MPI_Op operation;
   };
   static std::mutex one_at_a_time;
-  static kept_operation kept[5][underlying(element::c128) + 1];
+  static kept_operation kept[6][underlying(element::c128) + 1];
   const std::lock_guard<std::mutex> lock(one_at_a_time);
-  kept_operation& k = kept[underlying(r)][underlying(e)];
-  if (!k.made) check(MPI_Op_create(function, 1, &k.operation), "MPI_Op_create");
+  kept_operation& k = kept[r ? underlying(*r) : 5][underlying(e)];
+  if (!k.made) check(MPI_Op_create(function, r ? 1 : 0, &k.operation), "MPI_Op_create");
   k.made = true;
   return k.operation;
 }
@@ -110,6 +141,11 @@ inline MPI_Op operation_of(reduction r, element e) {
     case reduction::logsumexp: return MPI_OP_NULL;
   }
   return MPI_SUM;
+}
+
+/// The operation that joins stretches of recurrences, in the order of the ranks.
+inline MPI_Op operation_of_recurrence(element e) {
+  return detail::own_operation(std::nullopt, e, detail::affine_function(e));
 }
 
 /// The datatype in which a reduction sees an element. Sums and products of signed integers wrap, which only unsigned

@@ -24,16 +24,17 @@ namespace detail {
 constexpr value running_total(reduction how, operand x, dim_ref along, running order) {
   if (element_beside(x) == element::boolean && (how == reduction::sum || how == reduction::prod))
     return x.from.in->fail(fault::sum_of_bools, how == reduction::sum ? "cumulative_sum" : "cumulative_prod", x.where);
-  return recorded_cumulative(*x.from.in, how, x.from, along,
-                             order == running::backward || order == running::backward_exclusive,
-                             order == running::forward_exclusive || order == running::backward_exclusive, x.where);
+  return recorded_cumulative(*x.from.in, how, x.from,
+                             {along, order == running::backward || order == running::backward_exclusive,
+                              order == running::forward_exclusive || order == running::backward_exclusive},
+                             x.where);
 }
 } // namespace detail
 
 // Running totals along a dim, in the layout of x; all element types but bool, maxima and minima of those with an order.
 // A sharded dim stays sharded: every device scans its block, and one value of each slice goes through an exclusive
 // prefix scan over the devices (Blelloch 1990; MPI_Exscan). Gradients: of the sum, the sum from the other end; of the
-// product likewise, also where factors are 0; of an extremum, to the element that it is, the last of equal ones.
+// product, a linear recurrence from the other end; of an extremum, to the element that it is, the last of equal ones.
 /// Running sums along a dim, in the layout of x, for all element types but bool. A sharded dim stays sharded.
 /// Communication: every device scans its block, and one value for each slice goes through an exclusive prefix scan over
 /// the devices (Blelloch 1990; MPI_Exscan). The gradient is the sum from the other end.
@@ -41,7 +42,8 @@ constexpr value cumulative_sum(operand x, dim_ref along, running order = running
   return detail::running_total(reduction::sum, x, along, order);
 }
 CLEAVE_LIFT(cumulative_sum)
-/// Running products. The gradient is also correct where factors are 0. Otherwise as `cumulative_sum`.
+/// Running products. The gradient is a linear recurrence from the other end; derivatives of every order are correct
+/// where factors are 0. Otherwise as `cumulative_sum`.
 constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) {
   return detail::running_total(reduction::prod, x, along, order);
 }

@@ -189,6 +189,9 @@ CLEAVE_OP(gather, gather, 2, first)
 CLEAVE_OP(scatter_add, scatter, 2, first)
 /// `cumulative_sum, cumulative_prod, cumulative_max, cumulative_min`
 CLEAVE_OP(cumulative, cumulative, 1, none)
+/// A running sum, of which what was added up before is multiplied by a factor at each element: the adjoint of running
+/// products.
+CLEAVE_OP(recurrence, cumulative, 2, none)
 /// `sort`: the elements of each slice along a dim in order.
 CLEAVE_OP(sort, sort, 1, none)
 /// `argsort`: the indices at which the sorted elements were.

@@ -26,7 +26,8 @@ enum class step_kind : std::uint8_t {
   gather,
   /// out = a table of zeros to which the rows in0 are added at the indices in1, along one dim.
   scatter,
-  /// out = running totals of in0 along one dim, from the first index or from the last.
+  /// out = running totals of in0 along one dim, from the first index or from the last; or recurrences with the factors
+  /// in1.
   scan,
   /// out = in0 sorted along one dim, or the indices that its elements had.
   sort,

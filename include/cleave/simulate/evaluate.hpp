@@ -137,7 +137,7 @@ struct evaluator {
     });
   }
 
-  void cumulative(const node& n, const host_array& in, host_array& out) const {
+  void cumulative(const node& n, const host_array* const* in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
     const std::int64_t length = out.extents[along], step = steps_of(out.extents)[along];
     for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::int64_t offset) {
@@ -146,7 +146,8 @@ struct evaluator {
       for (std::int64_t i = 0; i < length; ++i) {
         const std::int64_t here = offset + (n.backwards ? length - 1 - i : i) * step;
         const double before = total;
-        total = combined(n.combine, n.type.element, total, in.data[here]);
+        if (n.code == op::recurrence) total = combined(reduction::prod, n.type.element, total, in[1]->data[here]);
+        total = combined(n.combine, n.type.element, total, in[0]->data[here]);
         out.data[here] = n.exclusive ? before : total;
       }
     });
@@ -204,7 +205,7 @@ struct evaluator {
       case op_class::contraction: contract(n, *in[0], *in[1], out); break;
       case op_class::reduction: reduce(n, *in[0], out); break;
       case op_class::remap: remap(n, in, out); break;
-      case op_class::cumulative: cumulative(n, *in[0], out); break;
+      case op_class::cumulative: cumulative(n, in, out); break;
       case op_class::sort: on_slices(n, out); break;
       case op_class::scatter: scatter(n, *in[0], *in[1], out); break;
       case op_class::gather: gather(n, *in[0], *in[1], out); break;

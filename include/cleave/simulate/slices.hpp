@@ -75,13 +75,30 @@ class slice_steps : protected devices {
     moved_ = step_bytes(p_, s, at_);
   }
 
-  /// Running totals: every device on its own block, and then with what the devices before it have in all.
+  /// Running totals and recurrences: every device on its own block, and then with what the devices before it have in
+  /// all.
   void scan(const step& s) {
-    const buffer &from = p_.buffers[s.in[0]], &to = p_.buffers[s.out];
+    const buffer& to = p_.buffers[s.out];
     const int along = to.type.find(dim_along(s));
-    if (!(from.type == to.type) || !(from.where == to.where)) return complain("scans into another layout");
+    for (const std::uint16_t from : s.in)
+      if (!(p_.buffers[from].type == to.type) || !(p_.buffers[from].where == to.where))
+        return complain("scans into another layout");
     const axis_list list = to.where[along];
     const element e = to.type.element;
+    const bool recurs = s.what == op::recurrence;
+    // What a stretch of a slice makes of what comes before it.
+    struct stretch {
+      double total, factor = 1;
+    };
+    const auto after = [&](double before, const stretch& done) {
+      if (recurs) before = combined(reduction::prod, e, done.factor, before);
+      return recurs ? combined(reduction::sum, e, before, done.total) : combined(s.combine, e, before, done.total);
+    };
+    const auto take = [&](stretch& done, std::size_t device, std::int64_t at) {
+      stretch one{data(device, p_.buffers[s.in[0]])[at]};
+      if (recurs) one.factor = data(device, p_.buffers[s.in[1]])[at];
+      done = {after(done.total, one), combined(reduction::prod, e, done.factor, one.factor)};
+    };
     std::int64_t busiest = 0;
     indexed_vector<elements> made(where_.size());
     for (std::size_t d = 0; d < where_.size(); ++d) {
@@ -105,26 +122,28 @@ class slice_steps : protected devices {
         double total = identity_of(s.combine, e);
         for (const auto& [block, other] : before) {
           const box theirs = part(other, to.type, to.where);
-          double sum = identity_of(s.combine, e);
+          stretch sum{identity_of(s.combine, e)};
           position at = index;
           for (std::int64_t i = 0; i < theirs[along].size(); ++i) {
             at[along] = s.backwards ? theirs[along].end - 1 - i : theirs[along].begin + i;
-            sum = combined(s.combine, e, sum, data(other, from)[offset_in(theirs, at)]);
+            take(sum, other, offset_in(theirs, at));
           }
-          total = combined(s.combine, e, total, sum);
+          total = after(total, sum);
         }
         position at = index;
         at[along] = mine[along].begin;
         const std::int64_t start = length > 0 ? offset_in(mine, at) : 0;
-        double sum = identity_of(s.combine, e);
+        // A recurrence goes on from there.
+        stretch sum{recurs ? total : identity_of(s.combine, e)};
         for (std::int64_t i = 0; i < length; ++i) {
           const std::int64_t here = start + (s.backwards ? length - 1 - i : i) * step;
-          const double so_far = sum;
-          sum = combined(s.combine, e, sum, data(d, from)[here]);
-          made[d][here] = combined(s.combine, e, total, s.exclusive ? so_far : sum);
+          const double so_far = sum.total;
+          take(sum, d, here);
+          const double x = s.exclusive ? so_far : sum.total;
+          made[d][here] = recurs ? x : combined(s.combine, e, total, x);
         }
       });
-      if (at_.axes.product(list) > 1) busiest = std::max(busiest, slices * size_of(e));
+      if (at_.axes.product(list) > 1) busiest = std::max(busiest, (recurs ? 2 : 1) * slices * size_of(e));
     }
     for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
     moved_ = busiest;
