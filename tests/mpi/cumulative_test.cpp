@@ -118,8 +118,8 @@ void check_product(const cleave::grid& g, std::int64_t rows, std::int64_t cols) 
   using X = cleave::tensor<T, Layout>;
   constexpr cleave::function loss([](auto x) { return sum(cumulative_prod(x, row, Order)); });
   constexpr cleave::function slope = cleave::grad(loss);
-  constexpr cleave::function curvature =
-      cleave::grad(cleave::function([](auto x) { return sum(cleave::grad(decltype(loss){})(x) * x); }));
+  constexpr cleave::function curvature = cleave::grad(
+      cleave::function([](auto x) { return sum(cleave::grad(decltype(loss){})(x) * x); }));
   X x(g, {rows, cols}), first(g, {rows, cols}), second(g, {rows, cols});
   x.fill_by([](const auto& at) {
     const auto k = at[0] * 5 + at[1];

@@ -723,13 +723,13 @@ row by_leaving_out(const product& p, const row& x, const row& weights, std::span
 
 TEST(Gradient, OfProductsIsOfTheOthersInEveryOrderHoweverManyAreZero) {
   const dim_ref a = dim('a'), b = dim('b');
-  std::vector<product> all{
-      {[&](value x) { return prod(x, b); }, "a", [](int i, int j) { return j / columns == i; }},
-      {[&](value x) { return prod(x, a); }, "b", [](int i, int j) { return j % columns == i; }},
-      {[&](value x) { return prod(x, b, a); }, "", [](int, int) { return true; }}};
+  std::vector<product> all{{[&](value x) { return prod(x, b); }, "a", [](int i, int j) { return j / columns == i; }},
+                           {[&](value x) { return prod(x, a); }, "b", [](int i, int j) { return j % columns == i; }},
+                           {[&](value x) { return prod(x, b, a); }, "", [](int, int) { return true; }}};
   for (const running order :
        {running::forward, running::forward_exclusive, running::backward, running::backward_exclusive})
-    all.push_back({[&, order](value x) { return cumulative_prod(x, b, order); }, "ab", [=](int i, int j) {
+    all.push_back({[&, order](value x) { return cumulative_prod(x, b, order); }, "ab",
+                   [=](int i, int j) {
                      if (i == j) return order == running::forward || order == running::backward;
                      const bool forward = order == running::forward || order == running::forward_exclusive;
                      return i / columns == j / columns && (forward ? j < i : j > i);

@@ -95,9 +95,7 @@ struct bound_scan {
   std::int64_t slices() const { return outer * inner; }
   std::int64_t kept_bytes() const { return comm::aligned(slices() * size_of(kept)); }
   /// The totals of this device, and those of the devices before it.
-  comm::scratch_bytes needs() const {
-    return {(over->communicates() ? 2 : 1) * kept_bytes(), over->host_bytes()};
-  }
+  comm::scratch_bytes needs() const { return {(over->communicates() ? 2 : 1) * kept_bytes(), over->host_bytes()}; }
 };
 
 template <class T, reduction How>

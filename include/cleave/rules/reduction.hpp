@@ -30,9 +30,9 @@ constexpr pulled_back_value product_of_others(recorder& in, value x, value g, di
   const value before = recorded_cumulative(in, reduction::prod, x, forward, where);
   const value after = recorded_cumulative(in, reduction::prod, x, backward, where);
   const value beside = apply(op::mul, before, after);
-  const pulled_back_value rest =
-      product_of_others(in, in.reduce(reduction::prod, x, along, where),
-                        in.reduce(reduction::sum, apply(op::mul, g, beside), along, where), over & ~along, where);
+  const pulled_back_value rest = product_of_others(in, in.reduce(reduction::prod, x, along, where),
+                                                   in.reduce(reduction::sum, apply(op::mul, g, beside), along, where),
+                                                   over & ~along, where);
   g = apply(op::mul, g, rest.result);
   const value from_after = recorded_recurrence(in, apply(op::mul, g, after), x, backward, where);
   const value from_before = recorded_recurrence(in, apply(op::mul, g, before), x, forward, where);
