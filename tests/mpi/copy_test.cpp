@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -123,6 +124,37 @@ TEST(copy, owners_of_replicas_take_turns) {
   EXPECT_EQ(support::charged_bytes(), second.active() ? 4000 : 0);
   EXPECT_EQ(support::charged_calls(), second.active() ? 1 : 0);
   EXPECT_EQ(support::sent_messages(), first.active() ? 1 : 0);
+}
+
+// Copies that one rank makes within a kernel of a plan, and the others beside it. What their grid keeps is the same on
+// all ranks, so that all of them make it again, or none.
+struct copies_within {
+  static constexpr std::string_view name = "copies within";
+  static inline std::function<void()> copies{};
+  void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& out) const {
+    copies();
+    cleave::copy_bytes(out.data, in[0].data, out.local.elements() * std::int64_t{sizeof(float)});
+  }
+};
+constexpr cleave::function with_copies([](auto x) {
+  return cleave::local<copies_within>(cleave::result<float>(line(row / stage)), exp(x));
+});
+TEST(copy, what_is_kept_is_the_same_on_all_ranks) {
+  const int last = support::ranks() - 1;
+  const grid first(line, MPI_COMM_WORLD, {1}, on_ranks{0, 1}), second(line, MPI_COMM_WORLD, {1}, on_ranks{last, 1});
+  first.keep_extents(1);
+  copies_within::copies = [&] {
+    for (const std::int64_t n : {4, 5, 4, 5}) {
+      tensor<float, line(row / stage)> x(first, {n}), z(second, {n});
+      x.fill(static_cast<float>(n));
+      copy(x, z);
+      for (const float v : z.to_global()) EXPECT_EQ(v, static_cast<float>(n));
+    }
+  };
+  tensor<float, line(row / stage)> x(first, {3}), y(first, {3});
+  if (first.active()) y = with_copies(x);
+  else copies_within::copies();
+  copies_within::copies = nullptr;
 }
 
 TEST(copy, warm_copies_only_send) {

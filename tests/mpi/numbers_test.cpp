@@ -134,6 +134,18 @@ TEST(numbers, that_the_type_beside_them_lacks) {
   refuses([&] { below = u < 300; }, "u8", "300");
   refuses([&] { u = u + (-1); }, "u8", "-1");
   refuses([&] { i = i + 3'000'000'000; }, "i32", "3000000000");
+  // The greatest integers of 64 bits, which no double is.
+  cleave::tensor<std::int64_t, mesh(row / line)> l(g, {5});
+  cleave::tensor<std::uint64_t, mesh(row / line)> w(g, {5});
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  l = l + static_cast<std::uint64_t>(most);
+  for (const std::int64_t x : l.to_global()) EXPECT_EQ(x, most);
+  w = w + std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t x : w.to_global()) EXPECT_EQ(x, std::numeric_limits<std::uint64_t>::max());
+  l = l + std::numeric_limits<std::int64_t>::min();
+  for (const std::int64_t x : l.to_global()) EXPECT_EQ(x, -1);
+  refuses([&] { l = l + (static_cast<std::uint64_t>(most) + 1); }, "i64", "9223372036854775808");
+  refuses([&] { w = w + std::int64_t{-1}; }, "u64", "-1");
   // Also where some ranks are no devices.
   const cleave::grid one(mesh, MPI_COMM_WORLD, {1}, cleave::on_ranks{0, 1});
   cleave::tensor<std::uint8_t, mesh(row / line)> v(one, {5});

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 // Products that are scaled and added to an array are one call of the library, with alpha and beta: values against the
 // evaluator, in place and not, for shapes for which the library has other functions, and for Views with gaps.
@@ -150,4 +151,42 @@ TEST(scaled_products, where_the_result_replaces_an_operand) {
   }
 }
 
+// A library multiplies in an order of its own, which shows where numbers are near the ends of the range: there the order
+// is that of the user. Some are in place, and some products are of partial sums.
+constexpr cleave::function over([](auto a, auto b, auto s) { return dot(a, b, deep) / s; });
+constexpr cleave::function enlarged([](auto a, auto b, auto s) { return dot(a, b, deep) * 0x1p60 * s; });
+constexpr cleave::function less([](auto a, auto b, auto c, auto s) { return c - s * dot(a, b, deep); });
+template <class Left, class Right, class Result>
+void check_far_numbers(const cleave::grid& g) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto values = [&](const Result& r) { return r.to_global(); };
+  Left a(g, {6, 4});
+  Right b(g, {4, 7});
+  Result c(g, {6, 7}), r(g, {6, 7});
+  of<float>::number s(g, {});
+  const auto expect = [&](float product, float number, const auto& f, float want) {
+    a.fill(product / 4), b.fill(1), c.fill(3);
+    s.fill(number);
+    r = f();
+    for (const float x : values(r)) EXPECT_EQ(x, want) << product << " and " << number;
+  };
+  expect(0x1p-120F, 0x1p70F, [&] { return enlarged(a, b, s); }, 1024);
+  expect(0, 0x1p-130F, [&] { return over(a, b, s); }, 0);
+  expect(0x1p-120F, 0x1p-130F, [&] { return over(a, b, s); }, 1024);
+  expect(2, infinity, [&] { return less(a, b, c, s); }, -infinity);
+  expect(0x1p-70F, 0x1p70F, [&] { return less(a, b, c, s); }, 2);
+  expect(2, 0, [&] { return less(a, b, c, s); }, 3);
+  expect(2, 5, [&] { return less(a, b, c, s); }, -7);
+  // In place.
+  a.fill(0x1p-72F), s.fill(0x1p70F), c.fill(3);
+  c = less(a, b, c, s);
+  for (const float x : values(c)) EXPECT_EQ(x, 2);
+}
+TEST(scaled_products, by_numbers_far_from_1) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    check_far_numbers<of<float>::left, of<float>::right, of<float>::result>(g);
+    check_far_numbers<cleave::tensor<float, mesh(row, deep / data)>, cleave::tensor<float, mesh(deep / data, col)>,
+                      cleave::tensor<float, mesh(row / data, col)>>(g);
+  }
+}
 } // namespace

@@ -353,8 +353,9 @@ TEST(semantics, input_is_agreed_when_tensors_are_made_and_never_again) {
     EXPECT_EQ(support::charged_calls(), 2);
     support::reset_charges();
     y = x * 2.0;
-    // The first call with these sizes allocates its workspace, and all devices hear whether that worked everywhere.
-    EXPECT_EQ(support::charged_calls(), support::ranks() > 1 ? 1 : 0);
+    // The first call with these sizes allocates its workspace, and what is computed beside a result. All devices hear
+    // whether that worked everywhere.
+    EXPECT_EQ(support::charged_calls(), support::ranks() > 1 ? 2 : 0);
     support::reset_charges();
     y = x * 2.0;
     EXPECT_EQ(support::charged_calls(), 0);
@@ -539,9 +540,54 @@ TEST(semantics, slices_begin_and_end_within_their_dim) {
       for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[i + 4]);
     }
     // A dim that is shorter has no such elements.
-    Rows x(g, {2, 2});
-    f64<mesh(deep / data, col)> y(g, {0, 2});
-    EXPECT_THROW(y = middle(x), cleave::shape_error);
+    for (const std::int64_t n : {0, 2}) {
+      Rows x(g, {n, 2});
+      f64<mesh(deep / data, col)> y(g, {0, 2});
+      EXPECT_THROW(y = middle(x), cleave::shape_error);
+    }
+  }
+}
+
+// What takes a number of elements of a dim needs a dim that has them.
+inline constexpr cleave::dim<"three", 3> of_three;
+constexpr cleave::function three_from([](auto x, auto at) { return cleave::dynamic_slice(x, row, of_three, at); });
+constexpr cleave::function three_written([](auto x, auto at) {
+  return cleave::dynamic_update(x, row, 9.0, of_three, at);
+});
+constexpr cleave::function some_written([](auto x, auto y, auto at) {
+  return cleave::dynamic_update(x, row, y, deep, at);
+});
+constexpr cleave::function largest([](auto x) { return cleave::top_k(x, row, of_three); });
+constexpr cleave::function apart([](auto x) { return pad(x, row, deep, 2, 2, 1, 7); });
+TEST(semantics, dims_are_as_long_as_what_is_taken_of_them) {
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(of_three, col)> three(g, {3, 2});
+    cleave::tensor<std::int32_t, mesh(of_three, col)> which(g, {3, 2});
+    cleave::tensor<std::uint32_t, mesh()> at(g, {});
+    at.fill(1);
+    for (const std::int64_t n : {0, 2, 3, 5}) {
+      Rows x(g, {n, 2}), z(g, {n, 2});
+      f64<mesh(deep, col)> some(g, {3, 2});
+      x.fill_by(wave<Rows::extents_type>);
+      const auto call = [&] {
+        three = three_from(x, at);
+        z = three_written(x, at);
+        z = some_written(x, some, at);
+        largest(x).into(three, which);
+      };
+      if (n >= 3) call();
+      else {
+        EXPECT_THROW(three = three_from(x, at), cleave::shape_error);
+        EXPECT_THROW(z = three_written(x, at), cleave::shape_error);
+        EXPECT_THROW(z = some_written(x, some, at), cleave::shape_error);
+        EXPECT_THROW(largest(x).into(three, which), cleave::shape_error);
+      }
+      f64<mesh(deep / data, col)> wide(g, {2 * n + 3, 2});
+      if (n > 0) wide = apart(x);
+      else {
+        EXPECT_THROW(wide = apart(x), cleave::shape_error);
+      }
+    }
   }
 }
 

@@ -358,6 +358,24 @@ TEST(stencil, second_order_against_solutions) {
   expect_second_order<domain::cold>(g);
 }
 
+// A face mirrors elements of the domain, so it has them, however it is computed.
+constexpr cleave::function mirrored([](auto u) {
+  const auto v = stencil::star<2>(u, along(col, stencil::reflecting));
+  return v(-2) + v(0) + v(2);
+});
+TEST(stencil, short_domains_are_refused_whatever_their_faces_are) {
+  using Line = cleave::tensor<double, mesh(col / ay / ax)>;
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  for (const std::int64_t n : {1, 2, 3, 7}) {
+    Line u(g, {n}), v(g, {n});
+    u.fill(1);
+    if (n > 2) v = mirrored(u);
+    else {
+      EXPECT_THROW(v = mirrored(u), cleave::shape_error);
+    }
+  }
+}
+
 inline constexpr cleave::dim<"part", 3> part;
 using Parts = cleave::tensor<double, mesh(part, row / ay, col / ax)>;
 constexpr auto around = [](auto u) {

@@ -162,7 +162,10 @@ TEST_F(Evaluate, Functions) {
 TEST_F(Evaluate, CastsAndSelects) {
   const value a = argument(element::f32, {i}, {4}, {-1.5, 0, 300.7, nan});
   expect(cast(a, element::i32), {-1, 0, 300, 0});
-  expect(cast(a, element::u8), {255, 0, 44, 0});
+  expect(cast(a, element::u8), {0, 0, 255, 0});
+  // Integers have no -0.
+  expect(1.0 / cast(-cast(a, element::i32), element::f64),
+         {1, std::numeric_limits<double>::infinity(), -1.0 / 300, std::numeric_limits<double>::infinity()});
   expect(cast(a, element::boolean), {1, 0, 1, 1});
   expect(select(a > 0, a, -1.0), {-1, -1, 300.7, -1});
 }

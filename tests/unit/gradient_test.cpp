@@ -856,6 +856,31 @@ TEST(Gradient, OfPowersOfZero) {
   EXPECT_EQ(slopes({0, 0, 0}, {1, 2, 3}), (std::vector<row>{{1, 0, 0}, {0, 0, 0}}));
   EXPECT_EQ(slopes({0, 2, -3}, {0, 0, 2})[0], (row{0, 0, -6}));
   EXPECT_EQ(slopes({0, 1, 0}, {0, 0, 1})[1], (row{0, 0, 0}));
+  // Of a constant the second derivative is 0 too.
+  const auto bends = [&](double exponent) {
+    recorder in(s.mesh);
+    const value x = in.input(element::f64, s.row);
+    const auto slope = [&](value a) {
+      const auto [result, pullback] = vjp([&](value b) { return sum(pow(b, exponent)); }, a);
+      return sum(pullback(in.constant(1, element::f64, {})));
+    };
+    const auto [result, pullback] = vjp(slope, x);
+    in.output(pullback(in.constant(1, element::f64, {})));
+    return small::run(in, {{0, 1, -2}})[0];
+  };
+  EXPECT_EQ(bends(0), (row{0, 0, 0}));
+  EXPECT_EQ(bends(1), (row{0, 0, 0}));
+  EXPECT_EQ(bends(2), (row{2, 2, 2}));
+  EXPECT_EQ(bends(3), (row{0, 6, -12}));
+}
+// Far from 0 it is 0 or 1, also where powers of the number are infinite.
+TEST(Gradient, OfGeluFarFromZero) {
+  small s;
+  recorder in(s.mesh);
+  const value x = in.input(element::f64, s.row);
+  const auto [result, pullback] = vjp([](value a) { return sum(gelu(a)); }, x);
+  in.output(pullback(in.constant(1, element::f64, {})));
+  EXPECT_EQ(small::run(in, {{1e200, -1e200, 50}})[0], (row{1, 0, 1}));
 }
 
 TEST(Gradient, IsByTheArgumentAskedForAlone) {

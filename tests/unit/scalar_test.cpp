@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/simulate/scalar.hpp>
 
@@ -146,6 +147,63 @@ TEST(scalar, integers_wrap) {
   EXPECT_EQ((scalar_op<op::pow, std::int64_t>::of(-3, 5)), -243);
   EXPECT_EQ((scalar_op<op::pow, std::int32_t>::of(2, -1)), 0);
   EXPECT_EQ((scalar_op<op::mul, std::uint8_t>::of(16, 17)), 16);
+}
+
+/// Conversions of numbers to an integer type, one by one and by loops of vectors, against the simulator.
+template <class To, class From>
+void check_conversion(element to) {
+  constexpr From infinity = std::numeric_limits<From>::infinity();
+  indexed_vector<From> from;
+  for (const From size : {From(0),
+                          From(0.75),
+                          From(1),
+                          From(2.5),
+                          From(127),
+                          From(128),
+                          From(200.5),
+                          From(255),
+                          From(256),
+                          From(3e4),
+                          From(2147483520.0),
+                          From(2147483648.0),
+                          From(3e9),
+                          From(4294967296.0),
+                          From(5e9),
+                          From(9.2e18),
+                          From(9223372036854775808.0),
+                          From(1e19),
+                          From(18446744073709551616.0),
+                          From(1e30),
+                          infinity})
+    from.push_back(size), from.push_back(-size);
+  from.push_back(std::numeric_limits<From>::quiet_NaN());
+  auto in_a_loop = indexed_vector<To>::filled(std::ssize(from));
+  for (std::size_t i = 0; i < from.size(); ++i) in_a_loop[i] = convert<To>(from[i]);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const volatile From alone = from[i];
+    const From x = alone;
+    EXPECT_EQ(in_a_loop[i], convert<To>(x)) << x;
+    // The greatest integers of 64 bits are no doubles: there the simulator has the nearest double that the type has.
+    const double got = static_cast<double>(convert<To>(x)), want = simulation::saturated(to, static_cast<double>(x));
+    EXPECT_TRUE(got == want || (got >= 0x1p63 && want == std::nextafter(got, 0))) << x << ": " << got << ", " << want;
+  }
+}
+TEST(scalar, conversions_to_integers_end_where_these_do) {
+  const auto check = [](auto from) {
+    using From = decltype(from);
+    check_conversion<std::int8_t, From>(element::i8);
+    check_conversion<std::uint8_t, From>(element::u8);
+    check_conversion<std::int32_t, From>(element::i32);
+    check_conversion<std::uint32_t, From>(element::u32);
+    check_conversion<std::int64_t, From>(element::i64);
+    check_conversion<std::uint64_t, From>(element::u64);
+  };
+  check(0.0F);
+  check(0.0);
+  EXPECT_EQ((convert<std::int64_t>(1e19)), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ((convert<std::uint64_t>(1e30F)), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ((convert<std::int32_t>(3e9F)), std::numeric_limits<std::int32_t>::max());
+  EXPECT_EQ((convert<std::uint32_t>(-1.0F)), 0u);
 }
 
 TEST(scalar, conversions_and_bool) {

@@ -172,8 +172,12 @@ class grid_state {
       }
     return nullptr;
   }
-  /// Keeps what was made. Of each key the least recently used goes where there are more than are kept, so all devices
-  /// make the same again.
+  /// Drops the least recently used of a key before one more is made, where there are as many as are kept. So all
+  /// devices make the same again.
+  [[gnu::cold]] void make_room(const void* key) {
+    const std::size_t k = bound_at(key);
+    if (k != bound_.size() && bound_[k].key == key) keep_at_most(kept_extents_ - 1, bound_[k].all);
+  }
   [[gnu::cold]] void* keep_bound(const void* key, indexed_span<const std::int64_t> extents,
                                  std::shared_ptr<void> made) {
     const std::size_t k = bound_at(key);
@@ -181,10 +185,8 @@ class grid_state {
     auto& entries = bound_[k].all;
     entries.push_back(
         {indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made), ++uses_});
-    void* const kept = entries.back().made.get();
     ++times_bound_;
-    drop_least_used(entries);
-    return kept;
+    return entries.back().made.get();
   }
   /// How many extents of a key are kept. Collective over all ranks; the least number that one of them gives holds for
   /// all.
@@ -194,14 +196,15 @@ class grid_state {
       comm::check(MPI_Allreduce(&mine, &kept_extents_, 1, MPI_INT64_T, MPI_MIN, everyone_.handle), "MPI_Allreduce");
     });
     kept_extents_ = std::max<std::int64_t>(kept_extents_, 1);
-    for (bound_with_key& key : bound_) drop_least_used(key.all);
+    for (bound_with_key& key : bound_) keep_at_most(kept_extents_, key.all);
   }
-  /// A run of something that was bound. Until it ends nothing that was bound goes: it may call the user, who calls
-  /// plans.
+  /// A run of something that was bound. What was dropped is freed when it ends: it may call the user, who calls plans.
   class running_bound {
    public:
     explicit running_bound(grid_state& grid) : grid_(grid) { ++grid_.running_; }
-    ~running_bound() { --grid_.running_; }
+    ~running_bound() {
+      if (--grid_.running_ == 0 && !grid_.dropped_.empty()) grid_.free_dropped();
+    }
     running_bound(const running_bound&) = delete;
     running_bound& operator=(const running_bound&) = delete;
 
@@ -263,13 +266,20 @@ class grid_state {
     const void* key;
     indexed_vector<bound> all;
   };
-  [[gnu::cold]] void drop_least_used(indexed_vector<bound>& entries) {
-    if (running_ > 0 || std::ssize(entries) <= kept_extents_) return;
-    // Kernels may still be at work in its memory.
-    wait_for_kernels();
-    while (std::ssize(entries) > kept_extents_)
-      entries.erase(std::min_element(entries.begin(), entries.end(),
-                                     [](const bound& a, const bound& b) { return a.used < b.used; }));
+  [[gnu::cold]] void keep_at_most(std::int64_t count, indexed_vector<bound>& entries) {
+    while (std::ssize(entries) > count) {
+      bound* const last = std::min_element(entries.begin(), entries.end(),
+                                           [](const bound& x, const bound& y) { return x.used < y.used; });
+      dropped_.push_back(std::move(last->made));
+      entries.erase(last);
+    }
+    free_dropped();
+  }
+  [[gnu::cold]] void free_dropped() {
+    if (running_ > 0 || dropped_.empty()) return;
+    // Kernels of any instance may still be at work in its memory.
+    if (!on_host && Kokkos::is_initialized()) Kokkos::fence("cleave: what was bound");
+    dropped_.clear();
   }
   /// Where a key is among what was bound, which is sorted, or would be.
   std::size_t bound_at(const void* key) const {
@@ -446,6 +456,7 @@ class grid_state {
   }
   [[gnu::cold]] void release() noexcept {
     bound_.clear();
+    dropped_.clear();
     int finalized = 0;
     if (!of_session_) MPI_Finalized(&finalized);
     // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a
@@ -472,6 +483,7 @@ class grid_state {
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;
   indexed_vector<bound_with_key> bound_{};
+  indexed_vector<std::shared_ptr<void>> dropped_{};
   std::int64_t times_bound_ = 0, uses_ = 0, kept_extents_ = 32, running_ = 0, id_ = 0;
   bool broken_ = false;
   /// Whether MPI was begun by a session alone. Then MPI_Finalize says nothing, and the grid ends before the session.

@@ -58,6 +58,7 @@ executor& executor_for(grid_state& grid, const runnable& code, indexed_span<cons
   if (found == nullptr) {
     // Completing may throw; nothing is kept then.
     const sizes at = complete();
+    grid.make_room(&code);
     found = grid.keep_bound(&code, extents, std::shared_ptr<void>(new executor(grid, at, code)));
   }
   return *as<executor>(found);

@@ -35,7 +35,8 @@ class number_checks {
       std::uint64_t bytes = 0;
       std::memcpy(&bytes, at, std::min(sizeof bytes, as_size(size_of(n.given))));
       const host_number given(bytes, n.given);
-      if (!has_number(n.type, given.floating()))
+      if (is_floating(n.given) ? !has_number(n.type, given.floating())
+                               : !has_integer(n.type, given.integer(), n.given == element::u64))
         raise<number_error>(wording::number_does_not_fit(given.text(), name_of(n.type)));
     }
   }

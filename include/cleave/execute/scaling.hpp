@@ -8,6 +8,8 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/simulate/scalar.hpp>
 
+#include <cmath>
+
 namespace cleave::inline v0::detail {
 
 /// The factors of a scaled product: alpha, and beta of the array that is added. Both may depend on numbers in memory.
@@ -35,8 +37,45 @@ class scaling {
   /// Whether the factors depend on numbers in memory.
   bool reads_numbers() const { return read_; }
 
-  double alpha(const indexed_vector<void*>& at) const { return factor(at, 1); }
-  double beta(const indexed_vector<void*>& at) const { return adds() ? factor(at, -1) : 0; }
+  /// Of the product and of the array that is added.
+  struct factors {
+    double alpha = 1, beta = 0;
+    /// Whether a library may multiply by them. Its order of the multiplications is another one, so factors must be far
+    /// from the ends of the range of float; 0 is a factor where a number is 0.
+    bool moderate = true;
+  };
+  [[gnu::cold]] factors factors_for(const indexed_vector<void*>& at) const {
+    const indexed_vector<double> numbers = numbers_in(at);
+    bool any_zero = false;
+    for (std::size_t t = 0; t < entries_.size(); ++t)
+      any_zero = any_zero || (entries_[t].buffer != no_buffer && numbers[t] == 0);
+    const auto is_moderate = [&](double f) {
+      const double size = std::fabs(f);
+      return (size >= 0x1p-60 && size <= 0x1p60) || (f == 0 && any_zero);
+    };
+    const double alpha = evaluated(numbers, 1, 0), beta = adds() ? evaluated(numbers, 0, 1) : 0;
+    return {alpha, beta, !read_ || (is_moderate(alpha) && (!adds() || is_moderate(beta)))};
+  }
+  /// Numbers in memory, and literals; by entry.
+  [[gnu::cold]] indexed_vector<double> numbers_in(const indexed_vector<void*>& at) const {
+    indexed_vector<double> numbers;
+    for (const entry& e : entries_)
+      numbers.push_back(e.buffer == no_buffer ? e.number : host_number(at[e.buffer], e.what.type).floating());
+    return numbers;
+  }
+  /// The expression, for an element of the product and one of the array that is added.
+  [[gnu::cold]] double evaluated(const indexed_vector<double>& numbers, double product, double addend) const {
+    double value[max_fused_ops] = {};
+    for (std::size_t t = 0; t < entries_.size(); ++t) {
+      const entry& e = entries_[t];
+      const fused_op& o = e.what;
+      if (e.of_product != 0) value[t] = e.of_product == 1 ? product : addend;
+      else if (e.buffer != no_buffer || role_of(o.code) != fused_role::operation) value[t] = numbers[t];
+      else
+        value[t] = rounded_to(o.type, simulation::applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0));
+    }
+    return value[entries_.size() - 1];
+  }
 
  private:
   static constexpr std::size_t no_buffer = ~std::size_t{0};
@@ -47,21 +86,6 @@ class scaling {
     int of_product;
     std::size_t buffer = no_buffer;
   };
-
-  /// The expression is linear: its value for 1 in place of one array and 0 in place of the other.
-  [[gnu::cold]] double factor(const indexed_vector<void*>& at, int of_product) const {
-    double value[max_fused_ops] = {};
-    for (std::size_t t = 0; t < entries_.size(); ++t) {
-      const entry& e = entries_[t];
-      const fused_op& o = e.what;
-      if (e.of_product != 0) value[t] = e.of_product == of_product ? 1 : 0;
-      else if (e.buffer != no_buffer) value[t] = host_number(at[e.buffer], o.type).floating();
-      else if (role_of(o.code) != fused_role::operation) value[t] = e.number;
-      else
-        value[t] = rounded_to(o.type, simulation::applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0));
-    }
-    return value[entries_.size() - 1];
-  }
 
   indexed_vector<entry> entries_{};
   std::size_t addend_ = no_buffer;

@@ -83,6 +83,8 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
   m->offset = detail::sum_of(-low);
   const dim_id f = m->from, t = m->to;
   r.extent(t, detail::sum_of(low + high - interior, f, interior + 1));
+  // Of nothing the sum would be wrong.
+  if (interior > 0) r.reaches(f, 1, 1);
   const value padded = r.record();
   if (with == 0 || !padded.ok()) return padded;
   const called_at user(x);

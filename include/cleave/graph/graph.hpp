@@ -51,10 +51,12 @@ struct derived_extent {
   friend constexpr bool operator==(const derived_extent&, const derived_extent&) = default;
 };
 
-/// A dim that must not be shorter.
+/// A dim that must not be shorter than a number, or than another dim; what mirrors elements may be empty.
 struct least_extent {
   dim_id dim = no_dim;
   std::int64_t least = 0;
+  bool may_be_empty = false;
+  dim_id other = no_dim;
   friend constexpr bool operator==(const least_extent&, const least_extent&) = default;
 };
 
@@ -224,6 +226,11 @@ constexpr std::int64_t extent_of(const derived_extent& rule, const sizes& s) {
   return n > 0 ? n : 0;
 }
 
+/// Whether a dim is as long as it must be.
+constexpr bool is_long_enough(const least_extent& l, const sizes& s) {
+  const std::int64_t least = l.other == no_dim ? l.least : s.dims[l.other];
+  return s.dims[l.dim] >= least || (l.may_be_empty && s.dims[l.dim] == 0);
+}
 /// Fills in the extents (`dynamic` where unknown) that follow from others. False if some contradict.
 [[gnu::cold]] constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
   for (bool changed = true; changed;) {
@@ -245,7 +252,7 @@ constexpr std::int64_t extent_of(const derived_extent& rule, const sizes& s) {
   for (const derived_extent& d : rules.derived)
     if (s.dims[d.dim] != extent_of(d, s)) return false;
   for (const least_extent& l : rules.least)
-    if (s.dims[l.dim] < l.least && s.dims[l.dim] != 0) return false;
+    if (!is_long_enough(l, s)) return false;
   return true;
 }
 

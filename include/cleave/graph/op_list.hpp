@@ -104,7 +104,7 @@ CLEAVE_ELEMENTWISE(mul, 2, each, complex_too, x * y, g * y, g * x)
 CLEAVE_ELEMENTWISE(div, 2, quotient, complex_too, x / y, g / y, -(g * r / y))
 /// `pow`
 CLEAVE_ELEMENTWISE(pow, 2, none, complex_too, std::pow(x, y),
-                   g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x)))
+                   g * select(y == 0, 0, y * pow(x, select(y == 0, 1, y - 1))), g * r * log(select(x == 0, 1, x)))
 /// `maximum`: NaN where either is; equal operands share the gradient.
 CLEAVE_ELEMENTWISE(maximum, 2, none, plain, x > y || std::isnan(x) ? x : y,
                    g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0)))

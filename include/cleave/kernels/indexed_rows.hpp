@@ -182,7 +182,7 @@ struct scatter_rows_functor {
         const std::uint64_t r = mine.row_of(index[j]);
         if (!mine.has(r)) continue;
         To& sum = target[mine.offset(r) + j * in_table];
-        sum = sum + static_cast<To>(line[j * in_rows]);
+        sum = combined<reduction::sum>(sum, static_cast<To>(line[j * in_rows]));
       }
     }
   }

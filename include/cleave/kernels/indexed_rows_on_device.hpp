@@ -119,7 +119,7 @@ struct add_sorted_functor {
     To sum = *to;
     for (std::int64_t i = first; i < count && keys[i] >> row_number_bits == place; ++i) {
       const auto number = static_cast<std::int64_t>(static_cast<std::uint32_t>(keys[i]));
-      sum = sum + static_cast<To>(from[over.at(1, number)]);
+      sum = combined<reduction::sum>(sum, static_cast<To>(from[over.at(1, number)]));
     }
     *to = sum;
   }

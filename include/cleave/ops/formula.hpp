@@ -109,7 +109,9 @@ constexpr formula gelu_slope() {
   };
   const auto take = [&](const formula& part) { return last = detail::take_in(f, part); };
   // s = 1/(1 + exp(-2u)) with u = scale (x + cubic x^3); gelu = x s, and its slope s + x s (1 - s) 2 u'.
-  const int at = take(x), one = take(1);
+  // Far from 0 s is 0 or 1, and the slope is s: the powers of x must not become infinite there.
+  const int given = take(x), one = take(1);
+  const int at = add(op::maximum, add(op::minimum, given, take(100)), take(-100));
   const int square = add(op::mul, at, at);
   const int inner = add(op::mul, at, add(op::add, take(2 * scale), add(op::mul, take(2 * scale * cubic), square)));
   const int s = add(op::sigmoid, inner);

@@ -218,7 +218,8 @@ CLEAVE_FUNCTION inline T quotient_of(T a, T b) {
 
 } // namespace detail
 
-/// How elements become those of another type. Numbers become bool by "is not 0".
+/// How elements become those of another type. Numbers become bool by "is not 0". Of floating-point numbers the fraction
+/// is dropped; what is beyond the ends of an integer type becomes the end, and NaN 0, as in XLA.
 template <class To, class From>
 struct conversion {
   CLEAVE_FUNCTION static To of(From x) {
@@ -226,7 +227,15 @@ struct conversion {
     // g++ makes no vector code of a conversion from bool to float. These are the bits of 1.
     else if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, float>)
       return detail::float_of_bits(detail::chosen(x, 0x3F800000, 0));
-    else return static_cast<To>(x);
+    else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      // The first number beyond the end is a power of two. What is converted is within the type, on all lanes.
+      constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min()),
+                     beyond = From(2) * static_cast<From>(std::numeric_limits<To>::max() / 2 + 1),
+                     last = beyond * (From(1) - std::numeric_limits<From>::epsilon() / 2);
+      const From above = x > lowest ? x : lowest;
+      const To within = static_cast<To>(above < last ? above : last);
+      return x != x ? To(0) : x >= beyond ? std::numeric_limits<To>::max() : within;
+    } else return static_cast<To>(x);
   }
 };
 template <class To, class From>

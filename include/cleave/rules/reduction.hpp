@@ -78,9 +78,11 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
     case reduction::sum: return c.add(n.in[0], g, n.where);
     case reduction::max:
     case reduction::min: {
-      // All that attain the extremum share equally.
+      // All that attain the extremum share equally. 16 bits could not count them.
       const value hit = apply(op::equal, x, r);
-      const value share = apply(op::div, g, summed(apply.cast(hit, e)));
+      const element wide = accumulator_of(e);
+      const auto cast = [&](value v, element to) { return e == wide ? v : apply.cast(v, to); };
+      const value share = cast(apply(op::div, cast(g, wide), summed(apply.cast(hit, wide))), e);
       return c.add(n.in[0], apply(op::select, hit, share, apply.number(0, e)), n.where);
     }
     case reduction::logsumexp: return c.add(n.in[0], apply(op::mul, g, apply(op::exp, apply(op::sub, x, r))), n.where);

@@ -134,7 +134,9 @@ class remap_adjoint {
     }
     return ways;
   }
-  constexpr void need(dim_id d, std::int64_t least) { in_.extent_at_least({d, least}, name_of(n_.code), n_.where); }
+  constexpr void need(dim_id d, std::int64_t least) {
+    in_.extent_at_least({d, least, true}, name_of(n_.code), n_.where);
+  }
   /// How far beyond the dim a map may reach.
   constexpr std::int64_t reach_of(const dim_map& m) const {
     const std::int64_t window = m.window == no_dim ? 0 : m.dilation * (in_.made().dims[m.window].extent - 1);

@@ -50,6 +50,15 @@ inline double stored(element e, double x) {
   return wrapped(e, bits_of(x));
 }
 
+/// What a floating-point number becomes in an integer type: the nearest towards 0 that the type has, and NaN 0.
+inline double saturated(element e, double x) {
+  if (x != x) return 0;
+  const double lowest = lowest_of(e), beyond = is_signed_integer(e) ? -lowest : std::ldexp(1.0, as_int(8 * size_of(e)));
+  // The nearest double to the greatest integer of 64 bits is beyond it.
+  const double greatest = size_of(e) == 8 ? std::nextafter(beyond, 0) : beyond - 1;
+  return x >= beyond ? greatest : x <= lowest ? lowest : std::trunc(x);
+}
+
 /// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and what is made of its words.
 inline double random_number(op code, element result, std::uint64_t key, std::uint64_t row, std::uint64_t column) {
   constexpr std::uint64_t low = 0xFFFFFFFFu;
@@ -121,7 +130,10 @@ inline double meaning_of(op code, element in, element out, double x, double y, d
 /// are no doubles, and the nearest ones would wrap.
 inline double applied(op code, element in, element out, double x, double y, double z) {
   const double value = meaning_of(code, in, out, x, y, z);
-  return in == out && (value == x || value == y || value == z) ? value : stored(out, value);
+  if (is_floating(in) && is_integer(out)) return saturated(out, value);
+  // Integers have no -0.
+  if (in == out && (value == x || value == y || value == z)) return is_floating(out) ? value : value + 0.0;
+  return stored(out, value);
 }
 /// An op of two operands whose result has their type.
 inline double applied(op code, element e, double a, double b) { return meaning_of(code, e, e, a, b, 0); }

@@ -307,7 +307,10 @@ class machine : slice_steps {
     for (const dim_map& m : maps)
       if (m.at_run_time != 0) {
         at_run_time = true;
-        offsets[m.at_run_time] = static_cast<std::int64_t>(data(0, p_.buffers[s.in[m.at_run_time]])[0]);
+        const buffer& offset = p_.buffers[s.in[m.at_run_time]];
+        offsets[m.at_run_time] = static_cast<std::int64_t>(data(0, offset)[0]);
+        for (std::size_t d = 0; d < where_.size(); ++d)
+          if (!same_bits(data(d, offset)[0], data(0, offset)[0])) complain("is moved differently by devices");
       }
     indexed_vector<elements> made(where_.size());
     std::int64_t busiest = 0;

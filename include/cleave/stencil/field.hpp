@@ -59,6 +59,10 @@ struct reader {
       m.from = m.to = known_dim(from.in->made().find_dim(dims[d].dim.name));
       m.offset.constant = at[d];
       m.outside = stepped && !dims[d].is_ring ? border::zero : dims[d].read;
+      // What a face mirrors lies within the domain.
+      if (m.outside == border::reflect &&
+          !from.in->extent_at_least({m.from, std::max(at[d], -at[d]) + 1, true}, "stencil", where))
+        return {from.in, no_node};
       maps.push_back(m);
     }
     if (maps.empty()) return from;
@@ -92,7 +96,7 @@ struct reader {
                                   : f.what == outside::mirrored_at_element ? away + 1
                                                                            : away;
     if (farthest > 1 &&
-        !in.extent_at_least({known_dim(in.made().find_dim(dims[d].dim.name)), farthest}, "stencil", where))
+        !in.extent_at_least({known_dim(in.made().find_dim(dims[d].dim.name)), farthest, true}, "stencil", where))
       return {&in, no_node};
     for (std::int64_t n = 0; n < away; ++n) {
       const std::int64_t outer = away - n;

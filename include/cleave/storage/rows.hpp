@@ -95,7 +95,12 @@ struct put_element {
 };
 template <class From, class To>
 struct add_element {
-  CLEAVE_FUNCTION void operator()(To& to, const From& from) const { to = to + static_cast<To>(from); }
+  CLEAVE_FUNCTION void operator()(To& to, const From& from) const {
+    // Sums of integers wrap.
+    if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>)
+      to = static_cast<To>(static_cast<std::uint64_t>(to) + static_cast<std::uint64_t>(from));
+    else to = to + static_cast<To>(from);
+  }
 };
 
 /// Rows and where they go. Array 0 of a row is the target's, array 1 the source's.

@@ -53,6 +53,11 @@ class call_site {
       if (at.dims[d] == dynamic) raise<shape_error>(wording::extent_unknown(p_.dims[d].name));
     if (!fits) refuse(at);
     check_promises(at);
+    return at;
+  }
+  /// The same for a run, in which indices and numbers of elements have to fit into their types.
+  [[gnu::cold]] sizes complete_for_run() const {
+    const sizes at = complete();
     check_indices(at);
     return at;
   }
@@ -78,8 +83,9 @@ class call_site {
       if (const std::int64_t follows = extent_of(d, at); follows != at.dims[d.dim])
         raise<shape_error>(wording::extents_differ(name_of_dim(d.dim), follows, at.dims[d.dim]));
     for (const least_extent& l : p_.rules.least)
-      if (at.dims[l.dim] < l.least)
-        raise<shape_error>(wording::extent_too_small(name_of_dim(l.dim), l.least, at.dims[l.dim]));
+      if (!is_long_enough(l, at))
+        raise<shape_error>(wording::extent_too_small(name_of_dim(l.dim), l.other == no_dim ? l.least : at.dims[l.other],
+                                                     at.dims[l.dim]));
   }
   /// Dims that promise to divide evenly are held to it wherever the plan shards them.
   void check_promises(const sizes& at) const {
@@ -148,7 +154,7 @@ inline void check_numbers(const number_checks& numbers, const call_operand* oper
 }
 /// What a rank does for a call that is no device: what is wrong with the call is thrown on all ranks alike.
 [[gnu::cold]] inline void check_elsewhere(const program_view& p, const call_site& site, const call_operand* operands) {
-  site.complete();
+  site.complete_for_run();
   check_numbers(number_checks(p), operands);
 }
 
@@ -174,7 +180,7 @@ inline void run_program(const runnable& code, const call_site& site, const call_
         at[i] = numbers.back().get();
       }
   }
-  if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete(); });
+  if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete_for_run(); });
   check_numbers(own->numbers(), operands);
   own->run(at.data(), at.data() + p.arguments);
 }

@@ -180,6 +180,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
         void* bound = here.find_bound(&detail::copy_key<types>, key);
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
+          here.make_room(&detail::copy_key<types>);
           std::shared_ptr<comm::grid_copy> made;
           comm::allocate_on_all(here.everyone().handle, [&] {
             made = std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global));

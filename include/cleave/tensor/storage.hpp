@@ -281,8 +281,9 @@ class shard_agreement {
   if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());
   all.check_memory();
   all.check_views(on, s, misfit);
+  // Also where a rank has nothing and gives no View, so that an assignment is refused on all.
+  t.read_only = all.any_constants();
   if (all.needs_strides() && view != nullptr) {
-    t.read_only = all.any_constants();
     t.stride = view->stride;
     if (!t.read_only) t.ghosts = view->ghosts;
     t.strided = view->access;

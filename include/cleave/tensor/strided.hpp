@@ -150,7 +150,7 @@ struct strided_executor {
     ghosts.resize(p.arguments, {});
     given.ghosts.resize(p.arguments, nullptr);
     given.copy = &copy_strided;
-    const sizes at = site.complete();
+    const sizes at = site.complete_for_run();
     for (std::size_t i = 0; i < all; ++i) {
       const tensor_state* t = operands[i].tensor;
       if (t == nullptr || t->strided == nullptr || !t->unit_rows ||
@@ -180,8 +180,10 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
   // Beside the executor for contiguous shards, which has the address of the plan for a key.
   const void* const plan = &code.forms;
   void* found = site.grid().find_bound(plan, key);
-  if (found == nullptr)
+  if (found == nullptr) {
+    site.grid().make_room(plan);
     found = site.grid().keep_bound(plan, key, std::shared_ptr<void>(new strided_executor(code, site, operands)));
+  }
   return *as<strided_executor>(found);
 }
 

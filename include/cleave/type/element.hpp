@@ -64,6 +64,13 @@ constexpr bool has_number(element e, double x) {
   // Beyond 2^53 there are no fractions.
   return x >= lowest_of(e) && x < beyond && (x >= 0x1p53 || is_whole(x));
 }
+/// The same for a whole number of 64 bits, which double might round.
+constexpr bool has_integer(element e, std::int64_t x, bool is_unsigned) {
+  if (!is_integer(e)) return has_number(e, is_unsigned && x < 0 ? 0x1p63 : static_cast<double>(x));
+  const std::uint64_t most = ~std::uint64_t{0} >> (64 - 8 * size_of(e) + int{is_signed_integer(e)});
+  if (is_unsigned || x >= 0) return static_cast<std::uint64_t>(x) <= most;
+  return is_signed_integer(e) && x >= -1 - static_cast<std::int64_t>(most);
+}
 /// What the parts of a complex number are; other types are their own.
 constexpr element real_of(element e) {
   return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e;

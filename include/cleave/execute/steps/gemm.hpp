@@ -31,9 +31,13 @@ class gemm_step : public bound_step {
   void run(run_state& r) override {
     prepare(r);
     run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
+    finish(r);
   }
-  /// What comes before the product itself.
+  /// What comes before the product itself, and after it.
   virtual void prepare(run_state&) {}
+  virtual void finish(run_state&) {}
+  /// Whether something comes after the product, for which it is needed as a whole.
+  virtual bool finishes() const { return false; }
   /// A part of the product, and where it begins in the three arrays, in elements.
   struct part {
     bound_gemm gemm{};
@@ -99,39 +103,81 @@ class gemm_step : public bound_step {
   std::int64_t bytes_ = 0;
 };
 
-/// alpha times a product, plus beta times an array.
+/// alpha times a product, plus beta times an array. With factors that a library must not multiply by, what the user
+/// wrote is computed on the host, element by element, after the plain product.
 template <class = void>
 class scaled_gemm_step final : public gemm_step<> {
  public:
   [[gnu::cold]] scaled_gemm_step(const binder& b, const step& s, runner run)
-      : gemm_step(b, s, run), scaling_(b, s), out_(s.out) {
+      : gemm_step(b, s, run), scaling_(b, s), out_(s.out), type_(b.result(s).type.element) {
     if (!scaling_.reads_numbers()) set_factors({});
-    if (!scaling_.adds()) return;
     const buffer& to = b.result(s);
+    const shape local = b.local(to);
+    const strides own = strides_in(b.addresses(to));
+    elements_ = local.elements();
+    result_to_line_ = make_copy(local, own, 0, strides_of(local), 0);
+    if (!scaling_.adds()) return;
     const strides from = strides_in(b.addresses(b.program.buffers[scaling_.addend()]));
-    addend_ = make_copy(b.local(to), from, 0, strides_in(b.addresses(to)), 0);
+    addend_ = make_copy(local, from, 0, own, 0);
+    addend_to_line_ = make_copy(local, from, 0, strides_of(local), 0);
     pack_ = gemm_.array[2].copy.reversed();
   }
   void prepare(run_state& r) override {
     if (scaling_.reads_numbers()) set_factors(r.at);
-    if (scaling_.adds()) {
-      void *const to = r.at[out_], *const addend = r.at[scaling_.addend()];
-      if (addend != to) copy_box(addend_, addend, to, gemm_.element_bytes);
-      // The library adds to what is packed.
-      if (const auto& c = gemm_.array[2]; c.packed)
-        copy_box(pack_, to, as<char>(r.scratch.memory) + c.scratch_at, gemm_.element_bytes);
-    }
+    if (!scaling_.adds()) return;
+    void *const to = r.at[out_], *const addend = r.at[scaling_.addend()];
+    // The product may take its place.
+    if (finishes_) return on_host(addend_to_line_, addend, kept_addend_);
+    if (addend != to) copy_box(addend_, addend, to, gemm_.element_bytes);
+    // The library adds to what is packed.
+    if (const auto& c = gemm_.array[2]; c.packed)
+      copy_box(pack_, to, as<char>(r.scratch.memory) + c.scratch_at, gemm_.element_bytes);
   }
+  void finish(run_state& r) override {
+    if (!finishes_) return;
+    indexed_vector<char> result;
+    on_host(result_to_line_, r.at[out_], result);
+    const indexed_vector<double> numbers = scaling_.numbers_in(r.at);
+    if (type_ == element::f32) apply<float>(numbers, result);
+    else apply<double>(numbers, result);
+    const std::shared_ptr<void> line = allocate(bytes());
+    copy_bytes<memory_space, Kokkos::HostSpace>(line.get(), result.data(), bytes());
+    copy_box(result_to_line_.reversed(), line.get(), r.at[out_], gemm_.element_bytes);
+    wait_for_kernels();
+  }
+  bool finishes() const override { return finishes_; }
 
  private:
   void set_factors(const indexed_vector<void*>& at) {
-    gemm_.alpha = scaling_.alpha(at);
-    gemm_.beta = scaling_.beta(at);
+    const detail::scaling::factors f = scaling_.factors_for(at);
+    finishes_ = !f.moderate;
+    gemm_.alpha = finishes_ ? 1 : f.alpha;
+    gemm_.beta = finishes_ ? 0 : f.beta;
+  }
+  std::int64_t bytes() const { return elements_ * gemm_.element_bytes; }
+  /// The elements of an array one after the other.
+  [[gnu::cold]] void on_host(const box_copy& to_line, const void* from, indexed_vector<char>& host) const {
+    const std::shared_ptr<void> line = allocate(bytes());
+    copy_box(to_line, from, line.get(), gemm_.element_bytes);
+    wait_for_kernels();
+    host.resize(as_size(bytes()));
+    copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), line.get(), bytes());
+  }
+  template <class T>
+  [[gnu::cold]] void apply(const indexed_vector<double>& numbers, indexed_vector<char>& result) const {
+    T* const x = as<T>(result.data());
+    const T* const y = as<T>(kept_addend_.data());
+    for (std::int64_t i = 0; i < elements_; ++i)
+      x[i] = static_cast<T>(scaling_.evaluated(numbers, x[i], scaling_.adds() ? y[i] : 0));
   }
 
   detail::scaling scaling_;
   std::size_t out_;
-  box_copy addend_{}, pack_{};
+  element type_;
+  std::int64_t elements_ = 0;
+  box_copy addend_{}, pack_{}, result_to_line_{}, addend_to_line_{};
+  bool finishes_ = false;
+  indexed_vector<char> kept_addend_{};
 };
 
 namespace detail {
