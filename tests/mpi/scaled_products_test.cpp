@@ -151,8 +151,8 @@ TEST(scaled_products, where_the_result_replaces_an_operand) {
   }
 }
 
-// A library multiplies in an order of its own, which shows where numbers are near the ends of the range: there the order
-// is that of the user. Some are in place, and some products are of partial sums.
+// A library multiplies in an order of its own, which shows where numbers are near the ends of the range: there the
+// order is that of the user. Some are in place, and some products are of partial sums.
 constexpr cleave::function over([](auto a, auto b, auto s) { return dot(a, b, deep) / s; });
 constexpr cleave::function enlarged([](auto a, auto b, auto s) { return dot(a, b, deep) * 0x1p60 * s; });
 constexpr cleave::function less([](auto a, auto b, auto c, auto s) { return c - s * dot(a, b, deep); });

@@ -31,13 +31,13 @@ class gemm_step : public bound_step {
   void run(run_state& r) override {
     prepare(r);
     run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
-    finish(r);
+    complete(r);
   }
   /// What comes before the product itself, and after it.
   virtual void prepare(run_state&) {}
-  virtual void finish(run_state&) {}
+  virtual void complete(run_state&) {}
   /// Whether something comes after the product, for which it is needed as a whole.
-  virtual bool finishes() const { return false; }
+  virtual bool completes() const { return false; }
   /// A part of the product, and where it begins in the three arrays, in elements.
   struct part {
     bound_gemm gemm{};
@@ -127,14 +127,14 @@ class scaled_gemm_step final : public gemm_step<> {
     if (!scaling_.adds()) return;
     void *const to = r.at[out_], *const addend = r.at[scaling_.addend()];
     // The product may take its place.
-    if (finishes_) return on_host(addend_to_line_, addend, kept_addend_);
+    if (completes_) return on_host(addend_to_line_, addend, kept_addend_);
     if (addend != to) copy_box(addend_, addend, to, gemm_.element_bytes);
     // The library adds to what is packed.
     if (const auto& c = gemm_.array[2]; c.packed)
       copy_box(pack_, to, as<char>(r.scratch.memory) + c.scratch_at, gemm_.element_bytes);
   }
-  void finish(run_state& r) override {
-    if (!finishes_) return;
+  void complete(run_state& r) override {
+    if (!completes_) return;
     indexed_vector<char> result;
     on_host(result_to_line_, r.at[out_], result);
     const indexed_vector<double> numbers = scaling_.numbers_in(r.at);
@@ -145,14 +145,14 @@ class scaled_gemm_step final : public gemm_step<> {
     copy_box(result_to_line_.reversed(), line.get(), r.at[out_], gemm_.element_bytes);
     wait_for_kernels();
   }
-  bool finishes() const override { return finishes_; }
+  bool completes() const override { return completes_; }
 
  private:
   void set_factors(const indexed_vector<void*>& at) {
     const detail::scaling::factors f = scaling_.factors_for(at);
-    finishes_ = !f.moderate;
-    gemm_.alpha = finishes_ ? 1 : f.alpha;
-    gemm_.beta = finishes_ ? 0 : f.beta;
+    completes_ = !f.moderate;
+    gemm_.alpha = completes_ ? 1 : f.alpha;
+    gemm_.beta = completes_ ? 0 : f.beta;
   }
   std::int64_t bytes() const { return elements_ * gemm_.element_bytes; }
   /// The elements of an array one after the other.
@@ -176,7 +176,7 @@ class scaled_gemm_step final : public gemm_step<> {
   element type_;
   std::int64_t elements_ = 0;
   box_copy addend_{}, pack_{}, result_to_line_{}, addend_to_line_{};
-  bool finishes_ = false;
+  bool completes_ = false;
   indexed_vector<char> kept_addend_{};
 };
 

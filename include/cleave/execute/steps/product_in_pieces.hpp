@@ -103,7 +103,7 @@ class product_in_pieces final : public bound_step {
   void run_parts(run_state& r) {
     gemm_step<>& product = whole_product();
     product.prepare(r);
-    if (product.finishes()) return run_whole(r);
+    if (product.completes()) return run_whole(r);
     bool first = true;
     for (int k = 0; k < pieces_.count(); ++k) {
       if constexpr (gathers) await(k);
