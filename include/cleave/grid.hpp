@@ -102,7 +102,8 @@ class grid {
 
   /// How many sets of extents each plan stays bound for: 32 unless this says otherwise, at least 1. Binding computes
   /// what depends on extents and allocates the workspace. The least recently used goes; a call with its extents binds
-  /// again. Collective over all ranks of the communicator that the grid was constructed from. The least number that one
+  /// again. While a kernel of the user calls plans, what goes is freed when the call of that kernel's plan ends.
+  /// Collective over all ranks of the communicator that the grid was constructed from. The least number that one
   /// of them gives holds for all.
   void keep_extents(std::int64_t sets) const { state().keep_extents(sets); }
   /// Whether the handle has a grid.

@@ -140,6 +140,7 @@ TEST(call_cost, functions) {
       expect_cheap(g, reduces ? 1 : 0, "over its own argument", [&] { c = product(a, b, c); });
       expect_cheap(g, -1, "a product and its reduce-scatter", [&] { s = product(a, b, c); });
       expect_cheap(g, -1, "a product as a statement", [&] { y = dot(a, b, deep) - c; });
+      expect_cheap(g, -1, "a product that a number multiplies", [&] { y = c - 0.25f * dot(a, b, deep); });
       expect_cheap(g, -1, "a column", [&] { y = dot(a, b, deep) * sum(c, col); });
       cleave::tensor<float, mesh(row / data, pair_of, two)> halves(g, {n, 4, 2});
       Vector means(g, {8});

@@ -164,6 +164,9 @@ TEST_F(Evaluate, CastsAndSelects) {
   expect(cast(a, element::i32), {-1, 0, 300, 0});
   expect(cast(a, element::u8), {0, 0, 255, 0});
   // Integers have no -0.
+  expect(1.0 / cast(cast(a / 2, element::i32), element::f64),
+         {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), 1.0 / 150,
+          std::numeric_limits<double>::infinity()});
   expect(1.0 / cast(-cast(a, element::i32), element::f64),
          {1, std::numeric_limits<double>::infinity(), -1.0 / 300, std::numeric_limits<double>::infinity()});
   expect(cast(a, element::boolean), {1, 0, 1, 1});

@@ -57,8 +57,6 @@ class argument_memory {
   /// result. Where it takes such memory later on, since it is given other addresses, a device that has none throws
   /// alone.
   void take(grid_state& grid, const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
-    // Whoever gives strides has compared the elements.
-    if (given_ == nullptr) refuse_overlap(outputs);
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
     for (aside& a : aside_) a.used = false;
     for (const hazard& h : hazards_) {
@@ -75,6 +73,8 @@ class argument_memory {
     if (is_first_ || grid.checked().calls) allocate_on_all(grid, allocate_aside);
     else allocate_aside();
     is_first_ = false;
+    // Whoever gives strides has compared the elements.
+    if (given_ == nullptr) refuse_overlap(outputs);
     for (const place& p : outputs_)
       at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
   }

@@ -45,7 +45,8 @@ class scaling {
     bool moderate = true;
   };
   [[gnu::cold]] factors factors_for(const indexed_vector<void*>& at) const {
-    const indexed_vector<double> numbers = numbers_in(at);
+    double numbers[max_fused_ops];
+    read_numbers(at, numbers);
     bool any_zero = false;
     for (std::size_t t = 0; t < entries_.size(); ++t)
       any_zero = any_zero || (entries_[t].buffer != no_buffer && numbers[t] == 0);
@@ -53,26 +54,29 @@ class scaling {
       const double size = std::fabs(f);
       return (size >= 0x1p-60 && size <= 0x1p60) || (f == 0 && any_zero);
     };
-    const double alpha = evaluated(numbers, 1, 0), beta = adds() ? evaluated(numbers, 0, 1) : 0;
+    const double alpha = evaluated<double>(numbers, 1, 0), beta = adds() ? evaluated<double>(numbers, 0, 1) : 0;
     return {alpha, beta, !read_ || (is_moderate(alpha) && (!adds() || is_moderate(beta)))};
   }
   /// Numbers in memory, and literals; by entry.
-  [[gnu::cold]] indexed_vector<double> numbers_in(const indexed_vector<void*>& at) const {
-    indexed_vector<double> numbers;
-    for (const entry& e : entries_)
-      numbers.push_back(e.buffer == no_buffer ? e.number : host_number(at[e.buffer], e.what.type).floating());
-    return numbers;
+  [[gnu::cold]] void read_numbers(const indexed_vector<void*>& at, double* numbers) const {
+    for (std::size_t t = 0; t < entries_.size(); ++t) {
+      const entry& e = entries_[t];
+      numbers[t] = e.buffer == no_buffer ? e.number : host_number(at[e.buffer], e.what.type).floating();
+    }
   }
-  /// The expression, for an element of the product and one of the array that is added.
-  [[gnu::cold]] double evaluated(const indexed_vector<double>& numbers, double product, double addend) const {
-    double value[max_fused_ops] = {};
+  /// The expression, for an element of the product and one of the array that is added. Each operation is rounded to T.
+  template <class T>
+  [[gnu::cold]] T evaluated(const double* numbers, T product, T addend) const {
+    T value[max_fused_ops] = {};
     for (std::size_t t = 0; t < entries_.size(); ++t) {
       const entry& e = entries_[t];
       const fused_op& o = e.what;
       if (e.of_product != 0) value[t] = e.of_product == 1 ? product : addend;
-      else if (e.buffer != no_buffer || role_of(o.code) != fused_role::operation) value[t] = numbers[t];
+      else if (e.buffer != no_buffer || role_of(o.code) != fused_role::operation) value[t] = static_cast<T>(numbers[t]);
       else
-        value[t] = rounded_to(o.type, simulation::applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0));
+        value[t] = static_cast<T>(
+            rounded_to(o.type, simulation::applied(o.code, o.type, o.type, static_cast<double>(value[o.in[0]]),
+                                                   static_cast<double>(value[o.in[1]]), 0)));
     }
     return value[entries_.size() - 1];
   }

@@ -16,10 +16,13 @@ constexpr std::pair<value, value> taken_one_by_one(operand x, dim_ref over, dim_
   const element type = in.at(x.from).type.element;
   if (rank.extent == dynamic) return {in.fail(fault::window_open, "top_k", where, rank.name), {&in, no_node}};
   const int along = in.dim_of(x.from, over, "top_k", where);
-  if (along < 0 || !in.extent_at_least({narrowed(along), rank.extent}, "top_k", where)) {
-    const value missing{&in, no_node};
-    return {missing, missing};
-  }
+  const value missing{&in, no_node};
+  if (along < 0) return {missing, missing};
+  const dim_id whole = narrowed(along);
+  const std::int64_t extent = in.made().dims[whole].extent;
+  if (extent != dynamic && extent < rank.extent)
+    return {in.fail(fault::step_too_small, "top_k", where, over.name), missing};
+  if (extent == dynamic && !in.extent_at_least({whole, rank.extent}, "top_k", where)) return {missing, missing};
   const detail::op_builder apply(in, where);
   const value index = in.iota(over, element::i32, where),
               none = in.constant(std::numeric_limits<std::int32_t>::max(), element::i32, where);

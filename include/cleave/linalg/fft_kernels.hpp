@@ -73,8 +73,9 @@ class device_plan {
     }
     cufftResult result = cufftSetStream(handle_, execution_instance().cuda_stream());
     for (std::int64_t o = 0; o < calls && result == CUFFT_SUCCESS; ++o) {
-      char *const read = aligned(from + o * from_bytes, from_bytes, true), *const target = as<char>(out) + o * to_bytes,
-                  *const written = aligned(target, to_bytes, false);
+      char *const read = aligned(aligned_from_, from + o * from_bytes, from_bytes, true),
+                  *const target = as<char>(out) + o * to_bytes,
+                  *const written = aligned(aligned_to_, target, to_bytes, false);
       result = execute(read, written);
       copy_bytes(target, written, to_bytes);
     }
@@ -108,10 +109,10 @@ class device_plan {
 
   /// Where cuFFT may read or write numbers: real ones must begin where a complex one could, and rows of an odd length
   /// do not. Those have a copy.
-  char* aligned(char* at, std::int64_t bytes, bool is_read) {
+  char* aligned(kept_memory<char>& beside, char* at, std::int64_t bytes, bool is_read) {
     const std::uintptr_t number = made_for_.in_double ? 2 * sizeof(double) : 2 * sizeof(float);
     if (reinterpret_cast<std::uintptr_t>(at) % number == 0) return at;
-    char* const there = aligned_.at_least(bytes);
+    char* const there = beside.at_least(bytes);
     if (is_read) copy_bytes(there, at, bytes);
     return there;
   }
@@ -126,7 +127,7 @@ class device_plan {
   cufftHandle handle_{};
   transforms made_for_;
   /// Of what is transformed to real numbers, and of real numbers that are not aligned.
-  kept_memory<char> copy_{}, aligned_{};
+  kept_memory<char> copy_{}, aligned_from_{}, aligned_to_{};
 };
 
 inline void run_transforms(const local_context&, std::span<const transforms> all, const void* in, void* out,

@@ -232,9 +232,10 @@ struct conversion {
       constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min()),
                      beyond = From(2) * static_cast<From>(std::numeric_limits<To>::max() / 2 + 1),
                      last = beyond * (From(1) - std::numeric_limits<From>::epsilon() / 2);
+      constexpr To most = std::numeric_limits<To>::max();
       const From above = x > lowest ? x : lowest;
       const To within = static_cast<To>(above < last ? above : last);
-      return x != x ? To(0) : x >= beyond ? std::numeric_limits<To>::max() : within;
+      return x != x ? To(0) : x >= beyond ? most : within;
     } else return static_cast<To>(x);
   }
 };

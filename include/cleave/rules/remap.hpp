@@ -127,11 +127,12 @@ constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id pa
   if (!start.ok()) return in.missing("dynamic_slice", where);
   element e = in.at(start).type.element;
   if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, "dynamic_slice", where);
-  const std::int64_t fixed = in.made().dims[part].extent;
-  if (const dim_info& d = in.made().dims[whole]; d.extent != dynamic && d.extent < fixed)
-    return in.fail(fault::step_too_small, "dynamic_slice", where, d.name);
-  if (!in.extent_at_least({whole, fixed == dynamic ? 0 : fixed, false, fixed == dynamic ? part : no_dim},
-                          "dynamic_slice", where))
+  const dim_info &from = in.made().dims[whole], &of = in.made().dims[part];
+  if (from.extent != dynamic && from.extent < of.extent)
+    return in.fail(fault::step_too_small, "dynamic_slice", where, from.name);
+  const bool is_fixed = of.extent != dynamic;
+  if ((from.extent == dynamic || !is_fixed) && whole != part &&
+      !in.extent_at_least({whole, is_fixed ? of.extent : 0, false, is_fixed ? no_dim : part}, "dynamic_slice", where))
     return {&in, no_node};
   // Extents need not fit into the type of a short index.
   if (size_of(e) < size_of(element::i32)) start = in.elementwise(op::cast, std::array{start}, where, e = element::i32);

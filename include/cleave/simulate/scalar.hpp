@@ -50,13 +50,14 @@ inline double stored(element e, double x) {
   return wrapped(e, bits_of(x));
 }
 
-/// What a floating-point number becomes in an integer type: the nearest towards 0 that the type has, and NaN 0.
+/// What a floating-point number becomes in an integer type: the nearest towards 0 that the type has, and NaN 0. There is
+/// no -0.
 inline double saturated(element e, double x) {
   if (x != x) return 0;
   const double lowest = lowest_of(e), beyond = is_signed_integer(e) ? -lowest : std::ldexp(1.0, as_int(8 * size_of(e)));
   // The nearest double to the greatest integer of 64 bits is beyond it.
   const double greatest = size_of(e) == 8 ? std::nextafter(beyond, 0) : beyond - 1;
-  return x >= beyond ? greatest : x <= lowest ? lowest : std::trunc(x);
+  return x >= beyond ? greatest : x <= lowest ? lowest : std::trunc(x) + 0.0;
 }
 
 /// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and what is made of its words.

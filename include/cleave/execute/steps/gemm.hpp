@@ -137,13 +137,15 @@ class scaled_gemm_step final : public gemm_step<> {
     if (!completes_) return;
     indexed_vector<char> result;
     on_host(result_to_line_, r.at[out_], result);
-    const indexed_vector<double> numbers = scaling_.numbers_in(r.at);
+    double numbers[max_fused_ops];
+    scaling_.read_numbers(r.at, numbers);
     if (type_ == element::f32) apply<float>(numbers, result);
     else apply<double>(numbers, result);
     const std::shared_ptr<void> line = allocate(bytes());
     copy_bytes<memory_space, Kokkos::HostSpace>(line.get(), result.data(), bytes());
     copy_box(result_to_line_.reversed(), line.get(), r.at[out_], gemm_.element_bytes);
     wait_for_kernels();
+    kept_addend_ = {};
   }
   bool completes() const override { return completes_; }
 
@@ -164,11 +166,11 @@ class scaled_gemm_step final : public gemm_step<> {
     copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), line.get(), bytes());
   }
   template <class T>
-  [[gnu::cold]] void apply(const indexed_vector<double>& numbers, indexed_vector<char>& result) const {
+  [[gnu::cold]] void apply(const double* numbers, indexed_vector<char>& result) const {
     T* const x = as<T>(result.data());
     const T* const y = as<T>(kept_addend_.data());
     for (std::int64_t i = 0; i < elements_; ++i)
-      x[i] = static_cast<T>(scaling_.evaluated(numbers, x[i], scaling_.adds() ? y[i] : 0));
+      x[i] = scaling_.evaluated<T>(numbers, x[i], scaling_.adds() ? y[i] : T(0));
   }
 
   detail::scaling scaling_;
