@@ -50,8 +50,8 @@ inline double stored(element e, double x) {
   return wrapped(e, bits_of(x));
 }
 
-/// What a floating-point number becomes in an integer type: the nearest towards 0 that the type has, and NaN 0. There is
-/// no -0.
+/// What a floating-point number becomes in an integer type: the nearest towards 0 that the type has, and NaN 0. There
+/// is no -0.
 inline double saturated(element e, double x) {
   if (x != x) return 0;
   const double lowest = lowest_of(e), beyond = is_signed_integer(e) ? -lowest : std::ldexp(1.0, as_int(8 * size_of(e)));
