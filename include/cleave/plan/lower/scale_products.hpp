@@ -47,8 +47,6 @@ constexpr multiple multiple_of(const fused_op& o, const multiple* known) {
               a.power > b.power ? a.power : b.power};
     case op::mul:
     case op::div:
-      // Each of the two could be infinite, where their sum is not.
-      if ((a.form | b.form) == (of_product | of_addend) && a.at_run_time + b.at_run_time > 0) return others;
       if (b.form == a_number)
         return a.form == a_number && a.at_run_time + b.at_run_time > 0 ? some_number : times(a, b);
       return o.code == op::mul && a.form == a_number ? times(a, b) : others;
