@@ -51,14 +51,14 @@ void fill(Cache& c) {
 void fill(Query& q) {
   q.fill_by([](const auto& at) { return static_cast<double>(at[0]) - 0.5 * static_cast<double>(at[1]); });
 }
-/// The slice at `first` of a cache, times the query, as plain loops; beyond the cache there are zeros.
+/// The slice at `first` of a cache, times the query, as plain loops.
 std::vector<double> scores_at(std::int64_t first, std::int64_t length, const auto& element) {
-  const std::int64_t begin = std::max<std::int64_t>(std::min(first, length - 6), 0);
+  const std::int64_t begin = std::clamp<std::int64_t>(first, 0, length - 6);
   std::vector<double> all;
   for (std::int64_t h = 0; h < heads; ++h)
     for (std::int64_t p = 0; p < 6; ++p) {
       double sum = 0;
-      for (std::int64_t f = 0; f < features && begin + p < length; ++f)
+      for (std::int64_t f = 0; f < features; ++f)
         sum += element(h, begin + p, f) * (static_cast<double>(h) - 0.5 * static_cast<double>(f));
       all.push_back(sum);
     }
@@ -84,6 +84,10 @@ TEST(slices, products_read_them_where_they_are) {
     Query q(g, {heads, features});
     Scores s(g, {heads, 6});
     fill(keys), fill(q);
+    if (length < 6) {
+      EXPECT_THROW(s = scores(keys, q, 0), cleave::shape_error);
+      continue;
+    }
     for (const int first : {0, 3, 17, 34, 39, 100, -5}) {
       s = scores(keys, q, first);
       expect_scores(s, scores_at(first, length, value));
