@@ -777,9 +777,9 @@ TEST(Gradient, OfProductsIsOfTheOthersInEveryOrderHoweverManyAreZero) {
       for (std::size_t d = 0; d < g.dims.size(); ++d) at.dims[d] = g.dims[d].name == "a" ? rows : columns;
       const program made = partition(g, at);
       ASSERT_TRUE(made.found.ok());
-      for (const std::vector<std::size_t>& places : zeros) {
+      for (const std::vector<std::size_t>& indices : zeros) {
         row data = numbers(elements_of_x);
-        for (std::size_t z : places) data[z] = 0;
+        for (std::size_t z : indices) data[z] = 0;
         std::vector<host_array> given;
         for (node_id i : g.inputs) given.emplace_back(shape_of(g.nodes[i].type, at));
         const row w = numbers(given[1].data.size());

@@ -112,7 +112,7 @@ inline MPI_User_function* affine_function(element e) {
 }
 
 /// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates
-/// nothing. None for a reduction, in the place of one: that of recurrences, which does not commute.
+/// nothing. Without a reduction it is the operation of recurrences, which does not commute.
 inline MPI_Op own_operation(std::optional<reduction> r, element e, MPI_User_function* function) {
   struct kept_operation {
     bool made;

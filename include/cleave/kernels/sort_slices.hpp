@@ -141,7 +141,7 @@ struct by_slice_and_key {
     return indices == nullptr ? a < b : indices[a] < indices[b];
   }
 };
-/// The places of all elements, and the slices in which they are.
+/// Numbers all elements, and says in which slices they are.
 struct number_elements {
   const std::int64_t* start;
   std::int64_t slices;

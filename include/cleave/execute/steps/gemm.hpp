@@ -126,7 +126,7 @@ class scaled_gemm_step final : public gemm_step<> {
     if (scaling_.reads_numbers()) set_factors(r.at);
     if (!scaling_.adds()) return;
     void *const to = r.at[out_], *const addend = r.at[scaling_.addend()];
-    // The product may take its place.
+    // The product may overwrite it.
     if (completes_) return on_host(addend_to_line_, addend, kept_addend_);
     if (addend != to) copy_box(addend_, addend, to, gemm_.element_bytes);
     // The library adds to what is packed.
