@@ -54,9 +54,9 @@ std::vector<cleave::grid> grids() { return support::grids(mesh); }
 template <class F>
 void expect_cheap(const cleave::grid& g, std::int64_t collectives, const char* what, F&& f) {
   f();
-  const std::int64_t bound = g.state().times_bound();
+  const std::int64_t bound = g.state().bound().times_made();
   f();
-  EXPECT_EQ(g.state().times_bound(), bound) << what << ": the second call binds again";
+  EXPECT_EQ(g.state().bound().times_made(), bound) << what << ": the second call binds again";
   support::reset_charges();
   std::int64_t taken = 0, by_new = support::allocations();
   {
@@ -69,7 +69,7 @@ void expect_cheap(const cleave::grid& g, std::int64_t collectives, const char* w
     EXPECT_EQ(taken, 0) << what;
     EXPECT_EQ(by_new, 0) << what;
   }
-  EXPECT_EQ(g.state().times_bound(), bound) << what;
+  EXPECT_EQ(g.state().bound().times_made(), bound) << what;
   if (collectives >= 0) {
     EXPECT_EQ(support::charged_calls(), collectives) << what;
   }

@@ -162,7 +162,7 @@ TEST(copy, warm_copies_only_send) {
   tensor<float, square(row / a, col)> x(g, {6, 8});
   tensor<float, line(row, col / stage)> y(h, {6, 8});
   copy(x, y);
-  const std::int64_t bound = g.state().times_bound();
+  const std::int64_t bound = g.state().bound().times_made();
   std::int64_t taken = 0;
   {
     const support::heap_count count;
@@ -172,7 +172,7 @@ TEST(copy, warm_copies_only_send) {
   if (support::heap_is_left_alone) {
     EXPECT_EQ(taken, 0);
   }
-  EXPECT_EQ(g.state().times_bound(), bound);
+  EXPECT_EQ(g.state().bound().times_made(), bound);
   // Other grids at what may be the same address are other grids.
   for (int again = 0; again < 3; ++again) {
     const grid other(line, MPI_COMM_WORLD, {1}, on_ranks{again % support::ranks(), 1});

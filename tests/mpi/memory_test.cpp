@@ -288,9 +288,9 @@ TEST(memory, of_extents_that_change) {
   const auto call = [](const cleave::grid& g, std::int64_t n) {
     Tiles x(g, {n, 32}), y(g, {n, 32});
     x.fill(0.5);
-    const std::int64_t before = g.state().times_bound();
+    const std::int64_t before = g.state().bound().times_made();
     y = around(x);
-    return g.state().times_bound() - before;
+    return g.state().bound().times_made() - before;
   };
   const support::only_mpi here;
   const cleave::grid g(mesh, MPI_COMM_WORLD, {1, support::ranks()});

@@ -316,17 +316,17 @@ TEST(strided, ranks_need_not_have_the_same_strides) {
     field a(g, {12, 10}), b(g, {12, 10});
     fill(u.shard);
     fill(a);
-    const auto bound = g.state().times_bound();
+    const auto bound = g.state().bound().times_made();
     sweep(u.shard).into(v.shard);
     b = sweep(a);
     EXPECT_TRUE(same_bits(v.shard, b));
     sweep(v.shard).into(w.shard);
     a = sweep(b);
     EXPECT_TRUE(same_bits(w.shard, a));
-    const auto warm = g.state().times_bound();
+    const auto warm = g.state().bound().times_made();
     EXPECT_GT(warm, bound);
     sweep(w.shard).into(v.shard);
-    EXPECT_EQ(g.state().times_bound(), warm) << "tensors with the same strides share what was bound";
+    EXPECT_EQ(g.state().bound().times_made(), warm) << "tensors with the same strides share what was bound";
   }
 }
 
@@ -339,13 +339,13 @@ TEST(strided, calls_with_more_views_are_bound_anew) {
     both(a, b).into(wanted, rest);
     both(u.shard, b).into(sums, rest);
     EXPECT_TRUE(same_bits(sums, wanted));
-    const auto one_view = g.state().times_bound();
+    const auto one_view = g.state().bound().times_made();
     both(u.shard, w.shard).into(sums, rest);
     EXPECT_TRUE(same_bits(sums, wanted));
-    const auto two_views = g.state().times_bound();
+    const auto two_views = g.state().bound().times_made();
     EXPECT_GT(two_views, one_view) << "the call with two Views takes what was bound to the one with one";
     both(u.shard, b).into(sums, rest);
-    EXPECT_EQ(g.state().times_bound(), two_views);
+    EXPECT_EQ(g.state().bound().times_made(), two_views);
     EXPECT_TRUE(same_bits(sums, wanted));
   }
 }

@@ -42,6 +42,7 @@ enum class fault : std::uint8_t {
   window_open,
   neighbour_too_far,
   step_too_small,
+  dim_too_short,
   too_many_pieces,
   not_a_start_index,
   not_an_index,

@@ -96,6 +96,8 @@ struct rejected {
   static_assert(is_not<Fault, fault::step_too_small>,
                 "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings and widths at least "
                 "0, and a slice must begin and end within the dim, and begin before its end");
+  static_assert(is_not<Fault, fault::dim_too_short>,
+                "cleave: this dim has fewer elements than are taken from it or written to it");
   static_assert(is_not<Fault, fault::not_a_start_index>, "cleave: a dynamic start index must be a rank-0 integer");
   static_assert(is_not<Fault, fault::not_an_index>, "cleave: indices and labels must have an integer element type");
   static_assert(is_not<Fault, fault::value_missing>,

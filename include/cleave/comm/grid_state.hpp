@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cleave/base/environment.hpp>
-#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/owned.hpp>
 #include <cleave/comm/agreement.hpp>
+#include <cleave/comm/bindings.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_node.hpp>
 #include <cleave/comm/staging.hpp>
@@ -15,10 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -159,60 +156,17 @@ class grid_state {
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 
-  /// Whatever was made once for a key and extents (an executor); null where it is not there. What a warm call pays for
-  /// its plan: one look-up by address and one comparison of extents.
-  void* find_bound(const void* key, indexed_span<const std::int64_t> extents) {
-    const std::size_t k = bound_at(key);
-    if (k == bound_.size() || bound_[k].key != key) return nullptr;
-    for (bound& entry : bound_[k].all)
-      if (entry.extents.size() == extents.size() &&
-          std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) {
-        entry.used = ++uses_;
-        return entry.made.get();
-      }
-    return nullptr;
-  }
-  /// Drops the least recently used of a key before one more is made, where there are as many as are kept. So all
-  /// devices make the same again.
-  [[gnu::cold]] void make_room(const void* key) {
-    const std::size_t k = bound_at(key);
-    if (k != bound_.size() && bound_[k].key == key) keep_at_most(kept_extents_ - 1, bound_[k].all);
-  }
-  [[gnu::cold]] void* keep_bound(const void* key, indexed_span<const std::int64_t> extents,
-                                 std::shared_ptr<void> made) {
-    const std::size_t k = bound_at(key);
-    if (k == bound_.size() || bound_[k].key != key) bound_.insert(bound_.begin() + k, bound_with_key{key, {}});
-    auto& entries = bound_[k].all;
-    entries.push_back(
-        {indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made), ++uses_});
-    ++times_bound_;
-    return entries.back().made.get();
-  }
-  /// How many extents of a key are kept. Collective over all ranks; the least number that one of them gives holds for
-  /// all.
+  /// What was made once for plans and extents.
+  bindings& bound() { return bound_; }
+  /// How many extents of a plan stay bound. Collective over all ranks; the least number that one of them gives holds
+  /// for all.
   void keep_extents(std::int64_t mine) {
     require_usable();
-    guarded([&] {
-      comm::check(MPI_Allreduce(&mine, &kept_extents_, 1, MPI_INT64_T, MPI_MIN, everyone_.handle), "MPI_Allreduce");
-    });
-    kept_extents_ = std::max<std::int64_t>(kept_extents_, 1);
-    for (bound_with_key& key : bound_) keep_at_most(kept_extents_, key.all);
+    std::int64_t least = mine;
+    guarded(
+        [&] { comm::check(MPI_Allreduce(&mine, &least, 1, MPI_INT64_T, MPI_MIN, everyone_.handle), "MPI_Allreduce"); });
+    bound_.keep_extents(std::max<std::int64_t>(least, 1));
   }
-  /// A run of something that was bound. What was dropped is freed when it ends: it may call the user, who calls plans.
-  class running_bound {
-   public:
-    explicit running_bound(grid_state& grid) : grid_(grid) { ++grid_.running_; }
-    ~running_bound() {
-      if (--grid_.running_ == 0 && !grid_.dropped_.empty()) grid_.free_dropped();
-    }
-    running_bound(const running_bound&) = delete;
-    running_bound& operator=(const running_bound&) = delete;
-
-   private:
-    grid_state& grid_;
-  };
-  /// How often something was bound: it stands still while calls are warm.
-  std::int64_t times_bound() const { return times_bound_; }
 
   /// After a failed call of MPI the ranks may be out of step, so nothing is called again.
   bool broken() const { return broken_; }
@@ -253,44 +207,10 @@ class grid_state {
   }
 
  private:
-  struct bound {
-    indexed_vector<std::int64_t> extents;
-    std::shared_ptr<void> made;
-    std::int64_t used = 0;
-  };
   struct group_with_key {
     std::uint64_t key = 0;
     comm::kept_group group{};
   };
-  struct bound_with_key {
-    const void* key;
-    indexed_vector<bound> all;
-  };
-  [[gnu::cold]] void keep_at_most(std::int64_t count, indexed_vector<bound>& entries) {
-    while (std::ssize(entries) > count) {
-      bound* const last = std::min_element(entries.begin(), entries.end(),
-                                           [](const bound& x, const bound& y) { return x.used < y.used; });
-      dropped_.push_back(std::move(last->made));
-      entries.erase(last);
-    }
-    free_dropped();
-  }
-  [[gnu::cold]] void free_dropped() {
-    if (running_ > 0 || dropped_.empty()) return;
-    // Kernels of any instance may still be at work in its memory.
-    if (!on_host && Kokkos::is_initialized()) Kokkos::fence("cleave: what was bound");
-    dropped_.clear();
-  }
-  /// Where a key is among what was bound, which is sorted, or would be.
-  std::size_t bound_at(const void* key) const {
-    std::size_t first = 0, last = bound_.size();
-    while (first < last) {
-      const std::size_t middle = (first + last) / 2;
-      if (std::less<const void*>()(bound_[middle].key, key)) first = middle + 1;
-      else last = middle;
-    }
-    return first;
-  }
 
   /// Of the keys of groups: those whose order is that of blocks.
   static constexpr std::uint64_t ordered_key = std::uint64_t{1} << 63;
@@ -456,7 +376,6 @@ class grid_state {
   }
   [[gnu::cold]] void release() noexcept {
     bound_.clear();
-    dropped_.clear();
     int finalized = 0;
     if (!of_session_) MPI_Finalized(&finalized);
     // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a
@@ -482,9 +401,8 @@ class grid_state {
   comm::kept_group world_node_{};
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;
-  indexed_vector<bound_with_key> bound_{};
-  indexed_vector<std::shared_ptr<void>> dropped_{};
-  std::int64_t times_bound_ = 0, uses_ = 0, kept_extents_ = 32, running_ = 0, id_ = 0;
+  bindings bound_{};
+  std::int64_t id_ = 0;
   bool broken_ = false;
   /// Whether MPI was begun by a session alone. Then MPI_Finalize says nothing, and the grid ends before the session.
   bool of_session_ = false;

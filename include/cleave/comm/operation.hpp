@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <cstdint>
 #include <mutex>
-#include <optional>
 
 // How MPI combines partial values. All operations of reductions are commutative bit by bit, for in whatever order an
 // all-reduce meets the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
@@ -111,27 +110,29 @@ inline MPI_User_function* affine_function(element e) {
   }
 }
 
-/// Made at the first use and kept until MPI ends, which every rank may do when it likes: making one communicates
-/// nothing. Without a reduction it is the operation of recurrences, which does not commute.
-inline MPI_Op own_operation(std::optional<reduction> r, element e, MPI_User_function* function) {
+/// The operation of a function. It is made at the first use and kept until MPI ends, which every rank may do when it
+/// likes: making one communicates nothing.
+inline MPI_Op own_operation(MPI_User_function* function, bool commutes) {
   struct kept_operation {
-    bool made;
+    MPI_User_function* function;
     MPI_Op operation;
   };
   static std::mutex one_at_a_time;
-  static kept_operation kept[6][underlying(element::c128) + 1];
+  static indexed_vector<kept_operation> kept;
   const std::lock_guard<std::mutex> lock(one_at_a_time);
-  kept_operation& k = kept[r ? underlying(*r) : 5][underlying(e)];
-  if (!k.made) check(MPI_Op_create(function, r ? 1 : 0, &k.operation), "MPI_Op_create");
-  k.made = true;
-  return k.operation;
+  for (const kept_operation& k : kept)
+    if (k.function == function) return k.operation;
+  kept_operation made{function, MPI_OP_NULL};
+  check(MPI_Op_create(function, commutes ? 1 : 0, &made.operation), "MPI_Op_create");
+  kept.push_back(made);
+  return made.operation;
 }
 
 } // namespace detail
 
 /// The operation of a reduction. Sum and product of bool are "any" and "all".
 inline MPI_Op operation_of(reduction r, element e) {
-  if (MPI_User_function* const own = detail::own_function(r, e)) return detail::own_operation(r, e, own);
+  if (MPI_User_function* const own = detail::own_function(r, e)) return detail::own_operation(own, true);
   switch (r) {
     case reduction::sum: return e == element::boolean ? MPI_MAX : MPI_SUM;
     case reduction::max: return MPI_MAX;
@@ -144,9 +145,7 @@ inline MPI_Op operation_of(reduction r, element e) {
 }
 
 /// The operation that joins stretches of recurrences, in the order of the ranks.
-inline MPI_Op operation_of_recurrence(element e) {
-  return detail::own_operation(std::nullopt, e, detail::affine_function(e));
-}
+inline MPI_Op operation_of_recurrence(element e) { return detail::own_operation(detail::affine_function(e), false); }
 
 /// The datatype in which a reduction sees an element. Sums and products of signed integers wrap, which only unsigned
 /// ones do by rule; the bits are the same.

@@ -22,7 +22,7 @@ class executor {
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an
   /// argument.
   void run(const void* const* inputs, void* const* outputs) {
-    const grid_state::running_bound running(grid_);
+    const bindings::running running(grid_.bound());
     program_.start(inputs, outputs);
     try {
       program_.run();
@@ -54,12 +54,12 @@ class executor {
 template <class Complete>
 executor& executor_for(grid_state& grid, const runnable& code, indexed_span<const std::int64_t> extents,
                        const Complete& complete) {
-  void* found = grid.find_bound(&code, extents);
+  void* found = grid.bound().find(&code, extents);
   if (found == nullptr) {
     // Completing may throw; nothing is kept then.
     const sizes at = complete();
-    grid.make_room(&code);
-    found = grid.keep_bound(&code, extents, std::shared_ptr<void>(new executor(grid, at, code)));
+    grid.bound().make_room(&code);
+    found = grid.bound().keep(&code, extents, std::shared_ptr<void>(new executor(grid, at, code)));
   }
   return *as<executor>(found);
 }

@@ -288,13 +288,15 @@ CLEAVE_LIFT(windows)
 
 /// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
 /// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
-/// lies within the dim, as in XLA; a literal is not negative. Faults: not_a_start_index, not_an_index, index_negative.
+/// lies within the dim, as in XLA; a literal is not negative. Faults: dim_too_short, not_a_start_index, not_an_index,
+/// index_negative. Calls throw shape_error if the dim is shorter than the slice.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
   if (dim_map* m = r.along(from, to)) {
     m->at_run_time = 1;
     m->sign = 1;
-    r.add_operand(detail::clamped_start(r.in(), r.in().index_of(start, "dynamic_slice"), m->from, m->to, x.where));
+    r.add_operand(detail::clamped_start(r.in(), r.in().index_of(start, "dynamic_slice"), m->from, m->to,
+                                        "dynamic_slice", x.where));
   }
   return r.record();
 }
@@ -313,7 +315,8 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
   detail::remapping r(op::dynamic_pad, update);
   dim_map* m = r.along(part, whole);
   if (m == nullptr) return r.record();
-  const value first = detail::clamped_start(in, in.index_of(start, "dynamic_update"), m->to, m->from, x.where);
+  const value first = detail::clamped_start(in, in.index_of(start, "dynamic_update"), m->to, m->from, "dynamic_update",
+                                            x.where);
   m->at_run_time = 1;
   m->sign = -1;
   const dim_id length = m->from;

@@ -21,7 +21,7 @@ constexpr std::pair<value, value> taken_one_by_one(operand x, dim_ref over, dim_
   const dim_id whole = narrowed(along);
   const std::int64_t extent = in.made().dims[whole].extent;
   if (extent != dynamic && extent < rank.extent)
-    return {in.fail(fault::step_too_small, "top_k", where, over.name), missing};
+    return {in.fail(fault::dim_too_short, "top_k", where, over.name, {}, rank.extent, extent), missing};
   if (extent == dynamic && !in.extent_at_least({whole, rank.extent}, "top_k", where)) return {missing, missing};
   const detail::op_builder apply(in, where);
   const value index = in.iota(over, element::i32, where),
@@ -55,7 +55,7 @@ constexpr std::pair<value, value> taken_one_by_one(operand x, dim_ref over, dim_
 /// numbers, as in JAX. Element types with an order. One pass over x for each element, so use it for a few dozen at
 /// most. Communication: if the dim is sharded, two all-reduces of one number for each slice and each element. The
 /// gradient of the values goes to the positions that the indices name, also where
-/// elements are equal. Faults: dim_missing, window_open, not_for_complex.
+/// elements are equal. Faults: dim_missing, window_open, dim_too_short, not_for_complex.
 constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   if (detail::element_beside(x) == element::none || !is_floating(detail::element_beside(x)))
     return detail::taken_one_by_one(x, over, rank);

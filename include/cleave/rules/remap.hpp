@@ -123,16 +123,16 @@ constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gon
   return in.remap(op::diagonal, std::array{x}, maps, result, where);
 }
 /// A start index moved so that as many elements as `part` has lie within `whole`.
-constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id part, source where) {
-  if (!start.ok()) return in.missing("dynamic_slice", where);
+constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id part, std::string_view op, source where) {
+  if (!start.ok()) return in.missing(op, where);
   element e = in.at(start).type.element;
-  if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, "dynamic_slice", where);
+  if (in.at(start).type.rank != 0 || !is_integer(e)) return in.fail(fault::not_a_start_index, op, where);
   const dim_info &from = in.made().dims[whole], &of = in.made().dims[part];
   if (from.extent != dynamic && from.extent < of.extent)
-    return in.fail(fault::step_too_small, "dynamic_slice", where, from.name);
+    return in.fail(fault::dim_too_short, op, where, from.name, {}, of.extent, from.extent);
   const bool is_fixed = of.extent != dynamic;
   if ((from.extent == dynamic || !is_fixed) && whole != part &&
-      !in.extent_at_least({whole, is_fixed ? of.extent : 0, false, is_fixed ? no_dim : part}, "dynamic_slice", where))
+      !in.extent_at_least({whole, is_fixed ? of.extent : 0, false, is_fixed ? no_dim : part}, op, where))
     return {&in, no_node};
   // Extents need not fit into the type of a short index.
   if (size_of(e) < size_of(element::i32)) start = in.elementwise(op::cast, std::array{start}, where, e = element::i32);

@@ -154,8 +154,8 @@ class bridged_call {
 
   void run() {
     prepare();
-    void* found = on_.find_bound(&bridged_copies_key, {});
-    if (found == nullptr) found = on_.keep_bound(&bridged_copies_key, {}, std::make_shared<bridged_copies>());
+    void* found = on_.bound().find(&bridged_copies_key, {});
+    if (found == nullptr) found = on_.bound().keep(&bridged_copies_key, {}, std::make_shared<bridged_copies>());
     auto& copies = *as<bridged_copies>(found);
     const indexed_vector<std::int64_t> mine = key();
     const std::int64_t number = agree(copies, mine);

@@ -177,15 +177,15 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
     if (here.everyone().size == here.world().size) here.same_call("a copy between grids", 0, 0);
     here.guarded([&] {
       there.guarded([&] {
-        void* bound = here.find_bound(&detail::copy_key<types>, key);
+        void* bound = here.bound().find(&detail::copy_key<types>, key);
         if (bound == nullptr) {
           detail::check_copy<types>(source, target);
-          here.make_room(&detail::copy_key<types>);
+          here.bound().make_room(&detail::copy_key<types>);
           std::shared_ptr<comm::grid_copy> made;
           comm::allocate_on_all(here.everyone().handle, [&] {
             made = std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global));
           });
-          bound = here.keep_bound(&detail::copy_key<types>, key, std::move(made));
+          bound = here.bound().keep(&detail::copy_key<types>, key, std::move(made));
         }
         const void* const values = source.packed();
         as<comm::grid_copy>(bound)->run(values, target.begin_writing());

@@ -49,8 +49,8 @@ inline constexpr char stride_classes_key = 0;
 inline void classify_strides(tensor_state& t) {
   grid_state& on = t.grid.state();
   if (!on.active()) return;
-  void* found = on.find_bound(&stride_classes_key, {});
-  if (found == nullptr) found = on.keep_bound(&stride_classes_key, {}, std::shared_ptr<void>(new stride_classes));
+  void* found = on.bound().find(&stride_classes_key, {});
+  if (found == nullptr) found = on.bound().keep(&stride_classes_key, {}, std::shared_ptr<void>(new stride_classes));
   auto& classes = *as<stride_classes>(found);
   const int last = t.local.rank - 1;
   const bool unit = last < 0 || t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
@@ -179,10 +179,10 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
     }
   // Beside the executor for contiguous shards, which has the address of the plan for a key.
   const void* const plan = &code.forms;
-  void* found = site.grid().find_bound(plan, key);
+  void* found = site.grid().bound().find(plan, key);
   if (found == nullptr) {
-    site.grid().make_room(plan);
-    found = site.grid().keep_bound(plan, key, std::shared_ptr<void>(new strided_executor(code, site, operands)));
+    site.grid().bound().make_room(plan);
+    found = site.grid().bound().keep(plan, key, std::shared_ptr<void>(new strided_executor(code, site, operands)));
   }
   return *as<strided_executor>(found);
 }

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/storage/memory.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+namespace cleave::inline v0 {
+
+/// What a grid has made for a key (a plan) and extents, such as an executor. Of each key, a limited number of extents is
+/// kept: those that were used last.
+class bindings {
+ public:
+  /// What was made; null where it is not there. What a warm call pays for its plan: one look-up by address and one
+  /// comparison of extents.
+  void* find(const void* key, indexed_span<const std::int64_t> extents) {
+    const std::size_t k = position_of(key);
+    if (k == keys_.size() || keys_[k].key != key) return nullptr;
+    for (binding& entry : keys_[k].all)
+      if (entry.extents.size() == extents.size() &&
+          std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) {
+        entry.used = ++uses_;
+        return entry.made.get();
+      }
+    return nullptr;
+  }
+  /// Drops the least recently used of a key before one more is made, where there are as many as are kept. So all
+  /// devices make the same again.
+  [[gnu::cold]] void make_room(const void* key) {
+    const std::size_t k = position_of(key);
+    if (k != keys_.size() && keys_[k].key == key) keep_at_most(kept_extents_ - 1, keys_[k].all);
+  }
+  [[gnu::cold]] void* keep(const void* key, indexed_span<const std::int64_t> extents, std::shared_ptr<void> made) {
+    const std::size_t k = position_of(key);
+    if (k == keys_.size() || keys_[k].key != key) keys_.insert(keys_.begin() + k, of_key{key, {}});
+    auto& entries = keys_[k].all;
+    entries.push_back(
+        {indexed_vector<std::int64_t>(extents.data(), extents.data() + extents.size()), std::move(made), ++uses_});
+    ++times_made_;
+    return entries.back().made.get();
+  }
+  /// How many extents of a key are kept, from now on.
+  [[gnu::cold]] void keep_extents(std::int64_t most) {
+    kept_extents_ = most;
+    for (of_key& key : keys_) keep_at_most(kept_extents_, key.all);
+  }
+  /// How often something was made: it stands still while calls are warm.
+  std::int64_t times_made() const { return times_made_; }
+
+  /// A run of something that is kept here. What is dropped meanwhile is freed when the last run ends: a run may call
+  /// the user, who calls plans.
+  class running {
+   public:
+    explicit running(bindings& all) : all_(all) { ++all_.running_; }
+    ~running() {
+      if (--all_.running_ == 0 && !all_.dropped_.empty()) all_.free_dropped();
+    }
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+
+   private:
+    bindings& all_;
+  };
+
+  /// Frees everything, without a wait for kernels.
+  void clear() {
+    keys_.clear();
+    dropped_.clear();
+  }
+
+ private:
+  struct binding {
+    indexed_vector<std::int64_t> extents;
+    std::shared_ptr<void> made;
+    std::int64_t used = 0;
+  };
+  struct of_key {
+    const void* key;
+    indexed_vector<binding> all;
+  };
+
+  [[gnu::cold]] void keep_at_most(std::int64_t count, indexed_vector<binding>& entries) {
+    while (std::ssize(entries) > count) {
+      binding* const last = std::min_element(entries.begin(), entries.end(),
+                                             [](const binding& x, const binding& y) { return x.used < y.used; });
+      dropped_.push_back(std::move(last->made));
+      entries.erase(last);
+    }
+    free_dropped();
+  }
+  [[gnu::cold]] void free_dropped() {
+    if (running_ > 0 || dropped_.empty()) return;
+    // Kernels of any instance may still be at work in its memory.
+    if (!on_host && Kokkos::is_initialized()) Kokkos::fence("cleave: what was bound");
+    dropped_.clear();
+  }
+  /// Where a key is among the keys, which are sorted, or would be.
+  std::size_t position_of(const void* key) const {
+    std::size_t first = 0, last = keys_.size();
+    while (first < last) {
+      const std::size_t middle = (first + last) / 2;
+      if (std::less<const void*>()(keys_[middle].key, key)) first = middle + 1;
+      else last = middle;
+    }
+    return first;
+  }
+
+  indexed_vector<of_key> keys_{};
+  indexed_vector<std::shared_ptr<void>> dropped_{};
+  std::int64_t times_made_ = 0, uses_ = 0, kept_extents_ = 32, running_ = 0;
+};
+
+} // namespace cleave::inline v0
