@@ -143,6 +143,27 @@ struct cyclic_array {
         f(elements[i + j * static_cast<std::size_t>(c.leading)], mine.rows[i], mine.cols[j]);
   }
 };
+// A rank that is no device gives no elements.
+TEST(distributions, block_cyclic_arrays_of_some_ranks) {
+#ifdef KOKKOS_ENABLE_CUDA
+  GTEST_SKIP() << "these arrays are in memory of the host";
+#endif
+  if (support::ranks() < 2) GTEST_SKIP() << "all ranks are devices";
+  const std::int64_t some = support::ranks() - 1;
+  const grid g(mesh, MPI_COMM_WORLD, {some, 1}, cleave::on_ranks{});
+  const std::array<std::int64_t, 2> matrix{some * 2 * 3, 6};
+  cyclic_array a(block_cyclic{{some, 1}, {2, 3}}, matrix);
+  auto x = cleave::wrap_block_cyclic<Cyclic>(g, matrix, a.c, a.elements);
+  if (g.active()) {
+    x = 2 * x;
+    a.each([](double& e, std::int64_t i, std::int64_t j) { EXPECT_EQ(e, 2 * value_at(i, j)); });
+  }
+}
+TEST(distributions, numbers_that_make_no_distribution) {
+  EXPECT_THROW((block_cyclic{{1, 1}, {0, 2}}.local_extents({4, 4}, 0)), cleave::shape_error);
+  EXPECT_THROW((block_cyclic{{0, 1}, {2, 2}}.local_extents({4, 4}, 0)), cleave::shape_error);
+  EXPECT_THROW((block_cyclic{{1, 1}, {2, 2}, {1, 0}}.local_extents({4, 4}, 0)), cleave::shape_error);
+}
 TEST(distributions, block_cyclic_arrays_wrapped_without_a_copy) {
 #ifdef KOKKOS_ENABLE_CUDA
   GTEST_SKIP() << "these arrays are in memory of the host";

@@ -212,6 +212,25 @@ TEST(ghosts, that_do_not_fit) {
   const bool last = support::rank() == support::ranks() - 1;
   const memory_2d all("all", 6, last ? 7 : 8);
   EXPECT_THROW(field(g, {4 * support::ranks(), 6}, cleave::with_ghosts(all, {1, 1})), cleave::view_error);
+  const memory_2d fits("fits", 6, 8);
+  for (const std::array<std::int64_t, 2>& widths : {std::array<std::int64_t, 2>{-1, 0}, {-1, -1}, {1, -1}}) {
+    try {
+      field(g, {4 * support::ranks(), 6}, cleave::with_ghosts(fits, widths));
+      ADD_FAILURE() << "widths below 0";
+    } catch (const cleave::view_error& e) {
+      EXPECT_NE(std::string(e.what()).find("-1 ghosts"), std::string::npos) << e.what();
+    }
+  }
+}
+// A rank without elements gives an empty View, or one with ghosts alone.
+TEST(ghosts, of_ranks_without_elements) {
+  const std::int64_t some = std::max(support::ranks() - 1, 1);
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {some, 1}, cleave::on_ranks{});
+  const memory_2d all("all", g.active() ? 6 : 0, g.active() ? 8 : 0);
+  const field u(g, {4 * some, 6}, cleave::with_ghosts(all, {1, 1}));
+  if (g.active()) {
+    EXPECT_EQ(u.strided_view().data(), all.data() + 9);
+  }
 }
 
 } // namespace

@@ -223,6 +223,30 @@ TEST(grid_triangular_solve, is_ordinary_substitution) {
   }
 }
 
+// Operands are matrices by their dims, whatever the order in memory.
+TEST(grid_triangular_solve, dims_in_any_order) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    constexpr std::int64_t n = 7, m = 3;
+    cleave::tensor<double, mesh(col / ax, row / ay)> turned(g, {n, n});
+    cleave::tensor<double, mesh(side / ax, row)> turned_sides(g, {m, n});
+    Matrix<double> a(g, {n, n}), want(g, {n, n}), got(g, {n, n});
+    a.fill_by([](const auto& at) { return at[1] > at[0] ? 1e30 : definite(at[0], at[1], n); });
+    turned.fill_by([](const auto& at) { return at[0] > at[1] ? 1e30 : definite(at[1], at[0], n); });
+    want = factor<2>(a);
+    got = factor<2>(turned);
+    EXPECT_EQ(got.to_global(), want.to_global());
+    Sides<double> b(g, {n, m});
+    Unknowns<double> x(g, {n, m}), y(g, {n, m});
+    b.fill_by([](const auto& at) { return wave(at[1], at[0]); });
+    turned_sides.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    turned.fill_by([](const auto& at) { return at[0] > at[1] ? 1e30 : lower(at[1], at[0], n); });
+    a.fill_by([](const auto& at) { return at[1] > at[0] ? 1e30 : lower(at[0], at[1], n); });
+    x = solution<2, transpose::no>(a, b);
+    y = solution<2, transpose::no>(turned, turned_sides);
+    EXPECT_EQ(y.to_global(), x.to_global());
+  }
+}
+
 // Equations with a symmetric matrix, by its factor and two solves, in one plan.
 constexpr cleave::function solved_by_factor([](auto a, auto b) {
   constexpr auto layout = mesh(row / ay, col / ax);

@@ -348,6 +348,13 @@ TEST(linalg, tall_factors_that_do_not_exist_are_not_numbers) {
   tall(a).into(q, r);
   const auto upper = r.to_global(), columns = q.to_global();
   EXPECT_TRUE(std::isnan(upper[4]) && std::isnan(upper[7]) && std::isnan(columns[10]) && std::isnan(columns[19]));
+  // The first one has its factors all the same.
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 2; ++j) {
+      double products = 0;
+      for (std::size_t k = 0; k < 5; ++k) products += columns[2 * k + i] * columns[2 * k + j];
+      EXPECT_NEAR(products, i == j ? 1 : 0, 1e-14);
+    }
   // Fewer rows than columns.
   tensor<double, mesh(batch, row / data, col)> wide(g, {1, 2, 3});
   tensor<double, mesh(batch, row / data, other)> q3(g, {1, 2, 3});

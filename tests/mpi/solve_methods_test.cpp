@@ -5,6 +5,7 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/solve/bicgstab.hpp>
+#include <cleave/solve/cg.hpp>
 #include <cleave/solve/chebyshev.hpp>
 #include <cleave/solve/gmres.hpp>
 #include <cleave/solve/power.hpp>
@@ -205,6 +206,65 @@ TEST(solve_methods, power_iteration_finds_the_largest_eigenvalue) {
     strongest(start).into(v, eigenvalue, got.residual, got.iterations, got.ended, got.history);
     EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::broke_down));
     EXPECT_EQ(got.iterations.item(), 0);
+  }
+}
+
+// Numbers whose squares are none are no reason to stop.
+constexpr cleave::function strongest_scaled([](auto start, auto scale) {
+  return solve::power_iteration([=](const cleave::value& x) { return scale * line_operator{}(x); }, start,
+                                {.tolerance = 1e-9, .iterations = 5000}, steps);
+});
+TEST(solve_methods, power_iteration_of_small_and_large_operators) {
+  const cleave::grid g = support::grids(mesh).front();
+  const int n = 7;
+  Line start(g, {n}), v(g, {n});
+  start.fill_by([](const auto& at) { return support::wave(at[0], 0, 0); });
+  Number eigenvalue(g, {});
+  numbers want(g), got(g);
+  strongest_scaled(start, 1.0).into(v, eigenvalue, want.residual, want.iterations, want.ended, want.history);
+  for (const double scale : {0x1p-660, 0x1p-1000, 0x1p600}) {
+    strongest_scaled(start, scale).into(v, eigenvalue, got.residual, got.iterations, got.ended, got.history);
+    EXPECT_EQ(got.ended.item(), static_cast<int>(solve::ended::converged));
+    EXPECT_EQ(got.iterations.item(), want.iterations.item());
+    EXPECT_NEAR(eigenvalue.item() / scale, 4 - lowest(n), 1e-12);
+  }
+}
+
+// A method that breaks down returns what it had before.
+struct singular {
+  constexpr cleave::value operator()(const cleave::value& x) const {
+    const cleave::value number = cast<double>(iota(x, x_dim));
+    return select(number > 2.5, 0.0 * x, (1.0 + number) * x);
+  }
+};
+constexpr cleave::function singular_by_gmres([](auto b) {
+  return solve::gmres<30>(singular{}, b, {.tolerance = 1e-10, .iterations = 200});
+});
+constexpr cleave::function singular_by_cg([](auto b) {
+  return solve::cg(singular{}, b, {.tolerance = 1e-10, .iterations = 200});
+});
+constexpr cleave::function growing_by_chebyshev([](auto b) {
+  return solve::chebyshev([](const cleave::value& x) { return 1e200 * x; }, b, {1.0, 4.0},
+                          {.tolerance = 1e-10, .iterations = 200});
+});
+TEST(solve_methods, what_breaks_down_keeps_its_solution) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    Line b(g, {4}), x(g, {4});
+    b.fill(1);
+    Number residual(g, {});
+    Count iterations(g, {}), ended(g, {});
+    singular_by_gmres(b).into(x, residual, iterations, ended);
+    EXPECT_EQ(ended.item(), static_cast<int>(solve::ended::broke_down));
+    EXPECT_LE(residual.item(), 2);
+    for (const double each : x.to_global()) EXPECT_TRUE(std::isfinite(each));
+    singular_by_cg(b).into(x, residual, iterations, ended);
+    EXPECT_NE(ended.item(), static_cast<int>(solve::ended::converged));
+    EXPECT_TRUE(std::isfinite(residual.item()));
+    for (const double each : x.to_global()) EXPECT_TRUE(std::isfinite(each));
+    growing_by_chebyshev(b).into(x, residual, iterations, ended);
+    EXPECT_EQ(ended.item(), static_cast<int>(solve::ended::broke_down));
+    EXPECT_EQ(residual.item(), 2);
+    EXPECT_EQ(x.to_global(), std::vector<double>(4, 0.0));
   }
 }
 

@@ -243,12 +243,40 @@ void expect_says(const std::string& got, const std::string& words) {
   EXPECT_NE(got.find(words), std::string::npos) << got;
 }
 
+// Matrices with the same dims and other numbers of entries, in one function.
+using Other = sparse::csr<double, mesh(row / data), col, sparse::in_order, "other">;
+constexpr cleave::function sum_of_products([](auto a, auto b, auto x) {
+  return sparse::multiply(a, x) + sparse::multiply(b, x);
+});
+TEST(sparse, two_matrices_in_one_function) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const Entries all = scattered(23, 31);
+    Entries few;
+    for (const auto& e : all)
+      if (few.size() < 3) few.insert(e);
+    const auto a = sparse::assemble<Matrix>(g, 23, 31, dealt(all));
+    const auto b = sparse::assemble<Other>(g, 23, 31, dealt(few));
+    X x(g, {31});
+    Y y(g, {23});
+    fill(x);
+    y = sum_of_products(a, b, x);
+    std::vector<double> want = times(all, 23, x.to_global());
+    const std::vector<double> more = times(few, 23, x.to_global());
+    for (std::size_t i = 0; i < want.size(); ++i) want[i] += more[i];
+    EXPECT_EQ(y.to_global(), want);
+  }
+}
+
 TEST(sparse, what_does_not_fit_is_said_on_all_ranks) {
   for (const cleave::grid& g : support::grids(mesh)) {
     Triplets mine{{0, 0, 1.0}};
     if (support::rank() == support::ranks() - 1) mine.push_back({2, 5, 1.0});
     expect_says(said<cleave::shape_error>([&] { sparse::assemble<Matrix>(g, 4, 5, mine); }),
                 "a triplet at row 2, column 5 lies outside of a matrix of 4 x 5");
+    expect_says(said<cleave::shape_error>([&] { sparse::assemble<Matrix>(g, 3, -1, Triplets{}); }), "'col'");
+    expect_says(said<cleave::shape_error>([&] { sparse::assemble<Matrix>(g, -1, 3, Triplets{}); }), "'row'");
+    EXPECT_THROW(sparse::assemble<Matrix>(g, 2, std::numeric_limits<std::int64_t>::max(), Triplets{}),
+                 cleave::shape_error);
     const auto a = sparse::assemble<Matrix>(g, 4, 5, Triplets{});
     X x(g, {6});
     Y y(g, {4});
@@ -312,6 +340,9 @@ TEST(sparse, a_wrong_line_of_a_file_is_named) {
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1.5 1\n", ":3: an entry is not a row"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1e400\n", ":3: an entry is not a row"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 99999999999999999999 1\n", ":3: an entry is not a row"},
+      {"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 2.5\n", ":3: an entry is not a row"},
+      {"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 0x10\n", ":3: an entry is not a row"},
+      {"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 9007199254740993\n", ":3: an entry is not a row"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", ":3: an entry lies outside"},
       {"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", ":3: an entry of a symmetric matrix"},
       {"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", ":3: the file ends before"},

@@ -30,12 +30,13 @@ using Plane = cleave::tensor<double, mesh(row / ay, col / ax)>;
 using Rows = cleave::tensor<double, mesh(row / ax / ay, col)>;
 using Planes = cleave::tensor<double, mesh(row / ax, planes, col / ay)>;
 
-enum class kind { ring, fixed, zero_gradient, reflecting, wall, odd_wall };
+enum class kind { ring, zero, fixed, zero_gradient, reflecting, wall, odd_wall };
 inline constexpr double outside_value = 1.25;
 
 /// A condition of the reference, and the same of the library.
 template <kind K>
 constexpr auto face_of() {
+  if constexpr (K == kind::zero) return stencil::fixed(0.0);
   if constexpr (K == kind::fixed) return stencil::fixed(outside_value);
   if constexpr (K == kind::zero_gradient) return stencil::zero_gradient;
   if constexpr (K == kind::reflecting) return stencil::reflecting;
@@ -61,6 +62,7 @@ std::vector<double> padded_line(const std::vector<double>& line, int width, kind
     const auto inner = [&](int i) { return before ? at(i) : at(n - 1 - i); };
     switch (before ? low : high) {
       case kind::ring: return before ? at(n - m) : at(m - 1);
+      case kind::zero: return 0.0;
       case kind::fixed: return outside_value;
       case kind::zero_gradient: return inner(0);
       case kind::reflecting: return inner(m);
@@ -182,6 +184,7 @@ using mirror = faces<kind::reflecting, kind::reflecting>;
 using walls = faces<kind::wall, kind::wall>;
 using odd_walls = faces<kind::odd_wall, kind::odd_wall>;
 using given = faces<kind::fixed, kind::fixed>;
+using zeros = faces<kind::zero, kind::zero>;
 using given_or_edge = faces<kind::fixed, kind::zero_gradient>;
 using mirror_or_odd = faces<kind::reflecting, kind::odd_wall>;
 
@@ -209,6 +212,43 @@ TEST(stencil, boxes_have_corners) {
   expect_serial<Plane, true, nine_points, ring, ring, 1>();
   expect_serial<Plane, true, nine_points, given_or_edge, mirror_or_odd, 1>();
   expect_serial<Rows, true, nine_points, mirror, given, 1>();
+}
+// In a corner the first dim decides, also where it says 0.
+TEST(stencil, zeros_decide_in_corners) {
+  expect_serial<Plane, true, nine_points, zeros, given, 1>();
+  expect_serial<Plane, true, nine_points, given, zeros, 1>();
+  expect_serial<Plane, true, nine_points, zeros, mirror_or_odd, 2>();
+  expect_serial<Rows, true, nine_points, zeros, ring, 1>();
+}
+// A value along a face is read where the neighbour is.
+template <bool Ring>
+constexpr cleave::function diagonal_of_a_profile([](auto u, auto before, auto behind) {
+  const auto rows = along(row, stencil::fixed(before), stencil::fixed(behind));
+  if constexpr (Ring) return stencil::box<2>(u, rows, along(col, stencil::periodic))(-1, -2);
+  else return stencil::box<2>(u, rows, along(col, stencil::zero_gradient, stencil::fixed(7.0)))(2, 1);
+});
+TEST(stencil, profiles_in_boxes) {
+  using Profile = cleave::tensor<double, mesh(col)>;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    constexpr std::int64_t n = 5, m = 7;
+    Plane u(g, {n, m}), v(g, {n, m});
+    Profile before(g, {m}), behind(g, {m});
+    u.fill_by([](const auto& at) { return start_of(at[0], at[1]); });
+    before.fill_by([](const auto& at) { return 100.0 + static_cast<double>(at[0]); });
+    behind.fill_by([](const auto& at) { return 200.0 + static_cast<double>(at[0]); });
+    std::vector<double> ring, edge;
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < m; ++j) {
+        const std::int64_t left = (j + m - 2) % m;
+        ring.push_back(i == 0 ? 100.0 + static_cast<double>(left) : start_of(i - 1, left));
+        // Behind the last column the profile is continued as the field is.
+        edge.push_back(j + 1 == m ? 7.0 : i + 2 >= n ? 200.0 + static_cast<double>(j + 1) : start_of(i + 2, j + 1));
+      }
+    v = diagonal_of_a_profile<true>(u, before, behind);
+    EXPECT_EQ(v.to_global(), ring);
+    v = diagonal_of_a_profile<false>(u, before, behind);
+    EXPECT_EQ(v.to_global(), edge);
+  }
 }
 TEST(stencil, several_steps_for_one_exchange) {
   expect_serial<Plane, false, five_points, ring, ring, 2>();

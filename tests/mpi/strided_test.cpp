@@ -351,6 +351,9 @@ TEST(strided, calls_with_more_views_are_bound_anew) {
 }
 
 constexpr cleave::function two_results([](auto x) { return std::tuple(x + sum(x, row), x * 2.0); });
+constexpr cleave::function around_and_sum([](auto x) {
+  return std::tuple(2.0 * shift(x, row, 1, cleave::border::periodic), sum(x, col));
+});
 TEST(strided, results_side_by_side_in_one_allocation) {
   for (const cleave::grid& g : support::grids(mesh)) {
     // The last devices have one row, or none.
@@ -370,6 +373,29 @@ TEST(strided, results_side_by_side_in_one_allocation) {
     two_results(x).into(sums, twice);
     EXPECT_TRUE(same_bits(left, sums));
     EXPECT_TRUE(same_bits(right, twice));
+  }
+  // Columns of a matrix, of which one is a result with one dim: on the last device they are apart anyway.
+  for (const cleave::grid& g : support::grids(mesh)) {
+    using numbers = cleave::tensor<double, mesh(row / data / model)>;
+    using lines = cleave::tensor<double, mesh(row / data / model, col)>;
+    const std::int64_t rows_of_all = 2 * support::ranks() - 1;
+    lines x(g, {rows_of_all, 4});
+    x.fill_by([](const auto& at) { return static_cast<double>(at[0] * 4 + at[1]); });
+    const auto n = static_cast<std::size_t>(x.local_extents()[0]);
+    const memory_2d all("all", n, 5);
+    const lines first(g, {rows_of_all, 4},
+                      strided_2d(Kokkos::subview(all, Kokkos::ALL, std::pair<std::size_t, std::size_t>(0, 4))));
+    const numbers last(g, {rows_of_all}, Kokkos::subview(all, Kokkos::ALL, 4)),
+        within(g, {rows_of_all}, Kokkos::subview(all, Kokkos::ALL, 3));
+    around_and_sum(x).into(first, last);
+    lines around(g, {rows_of_all, 4});
+    numbers sums(g, {rows_of_all});
+    around_and_sum(x).into(around, sums);
+    EXPECT_EQ(first.to_global(), around.to_global());
+    EXPECT_EQ(last.to_global(), sums.to_global());
+    if (x.local_extents()[0] > 0 && support::ranks() == 1) {
+      EXPECT_THROW(around_and_sum(x).into(first, within), cleave::overlap_error);
+    }
   }
   // Results in one memory, in an order of dims that kernels use and in one that is packed.
   const cleave::grid g = support::grids(mesh).front();

@@ -76,6 +76,26 @@ std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t inde
 }
 
 // A device receives its rows of a and its columns of b, but for what it has.
+// Operands are matrices by their dims, whatever the order in memory.
+TEST(summa, dims_in_any_order) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    constexpr std::int64_t m = 5, n = 7, k = 6;
+    cleave::tensor<double, mesh(inner / ax, row / ay)> a(g, {k, m});
+    cleave::tensor<double, mesh(col, inner)> b(g, {n, k});
+    Product<double> c(g, {m, n});
+    a.fill_by([](const auto& at) { return wave(at[1], at[0]); });
+    b.fill_by([](const auto& at) { return wave(at[0], at[1] + 3); });
+    c = product<1000>(a, b);
+    const auto got = c.to_global();
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (std::int64_t q = 0; q < k; ++q) sum += wave(i, q) * wave(j, q + 3);
+        EXPECT_NEAR(got[static_cast<std::size_t>(i * n + j)], sum, 1e-14);
+      }
+  }
+}
+
 TEST(summa, bytes_are_those_of_the_formula) {
   for (const cleave::grid& g : support::grids(mesh))
     for (const extents& e : {extents{24, 16, 32}, {13, 7, 29}}) {

@@ -65,6 +65,7 @@ enum class fault : std::uint8_t {
   view_elements_differ,
   view_out_of_reach,
   cyclic_dims,
+  not_a_matrix,
   /// Operations of the user.
   no_derivative,
   no_function_for_element,

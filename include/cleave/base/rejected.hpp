@@ -96,6 +96,9 @@ struct rejected {
   static_assert(is_not<Fault, fault::step_too_small>,
                 "cleave: steps, strides, dilations and repeat counts must be at least 1, paddings and widths at least "
                 "0, and a slice must begin and end within the dim, and begin before its end");
+  static_assert(is_not<Fault, fault::not_a_matrix>,
+                "cleave: all devices compute this function of one matrix together, and this dim is none of the "
+                "matrix; call it for each index of the dim");
   static_assert(is_not<Fault, fault::dim_too_short>,
                 "cleave: this dim has fewer elements than are taken from it or written to it");
   static_assert(is_not<Fault, fault::not_a_start_index>, "cleave: a dynamic start index must be a rank-0 integer");

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -39,9 +40,9 @@ struct field_options {
 namespace detail {
 
 inline std::string number_text(double x) {
+  // Whatever the locale of the program is.
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", x);
-  return text;
+  return {text, std::to_chars(text, text + sizeof text, x, std::chars_format::general, 17).ptr};
 }
 inline std::string escaped(std::string_view plain) {
   std::string text;

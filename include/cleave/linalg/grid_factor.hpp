@@ -259,21 +259,24 @@ struct grid_factor_kernel {
 /// together: `grid_cholesky<64>(a, mesh(row / y, col / x))`. It is zero above the diagonal; the sum over col of
 /// l(row, col) l(row', col) is a.
 ///
-/// Shapes: a has `row` and `col`, of one extent, and so has the result. Elements: float, double. Layouts: a is
+/// Shapes: a has `row` and `col`, of one extent, and no other dims, and so has the result. If its dims are in the other
+/// order, it is copied. Elements: float, double. Layouts: a is
 /// resharded to the given layout, which the result has. Inside, the matrix is moved to a block-cyclic distribution with
 /// blocks of `Block` rows and columns and back, so that the devices have equal work to the end. Communication: that
 /// twice, and for each block of columns its panel is broadcast along both axes.
 ///
 /// Reads the lower half of a. A matrix that is not positive definite gives NaN on and below the diagonal. Workspace:
 /// four times the shard and four panels. There is no derivative. Faults:
-/// no_function_for_element, dim_missing, extents_differ. Algorithm: right-looking (ScaLAPACK's p?potrf).
+/// no_function_for_element, dim_missing, not_a_matrix, extents_differ. Algorithm: right-looking (ScaLAPACK's p?potrf).
 template <std::int64_t Block = 64, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
 constexpr value grid_cholesky(
     operand a, const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>& layout) {
   static_assert(Block > 0);
   if (!detail::square(a, Row::ref, Col::ref, "grid_cholesky")) return {a.from.in, no_node};
   recorder& in = *a.from.in;
-  const value placed = reshard(a, layout);
+  const value whole = detail::as_matrix(a, Row::ref, Col::ref, "grid_cholesky");
+  if (!whole.ok()) return whole;
+  const value placed = reshard(detail::at(whole, a.where), layout);
   if (!placed.ok()) return placed;
   constexpr int row_number = Mesh::value.find(RowAxis::info.name), col_number = Mesh::value.find(ColAxis::info.name);
   return detail::for_size(in.at(placed).type.element, [&]<std::int64_t Size>(

@@ -229,7 +229,8 @@ struct grid_solve_kernel {
 /// from `grid_cholesky`.
 ///
 /// Shapes: l has `row` and `col`, of one extent. b has `row` and `side`, the result `col` and `side`; for the transpose
-/// it is the other way round. Elements: float, double. Layouts: l is resharded to the given layout, and b to
+/// it is the other way round. There are no other dims, and what has its dims in the other order is copied. Elements:
+/// float, double. Layouts: l is resharded to the given layout, and b to
 /// (row / y, side / x); the result has (col / y, side / x). Inside, the matrix and the rows of b are moved to a
 /// block-cyclic distribution with blocks of `Block` indices, so that the devices have equal work to the end.
 /// Communication: that; and for each block, its panel of the matrix is broadcast along x, and its unknowns are
@@ -237,7 +238,7 @@ struct grid_solve_kernel {
 ///
 /// Reads the lower half of l. A zero on the diagonal gives infinities or NaN. Workspace: up to four times the shards,
 /// and a panel. There is no derivative. Faults: no_function_for_element, element_types_differ, dim_missing,
-/// dim_used_twice, extents_differ. Algorithm: ScaLAPACK's p?trsm.
+/// dim_used_twice, not_a_matrix, extents_differ. Algorithm: ScaLAPACK's p?trsm.
 template <std::int64_t Block = 64, transpose Transposed = transpose::no, class Mesh, class Row, class RowAxis,
           class Col, class ColAxis, Dim Side>
 constexpr value grid_triangular_solve(
@@ -255,7 +256,11 @@ constexpr value grid_triangular_solve(
   constexpr int row_number = Mesh::value.find(RowAxis::info.name), col_number = Mesh::value.find(ColAxis::info.name);
   const spec by_row = on(Row{} / RowAxis{}, Side{} / ColAxis{}), by_col = on(Col{} / RowAxis{}, Side{} / ColAxis{});
   constexpr bool plain = Transposed == transpose::no;
-  const value matrix = reshard(l, layout), sides = reshard(b, plain ? by_row : by_col);
+  const value whole = detail::as_matrix(l, Row::ref, Col::ref, what),
+              right = detail::as_matrix(b, plain ? Row::ref : Col::ref, Side::ref, what);
+  if (!whole.ok() || !right.ok()) return whole.ok() ? right : whole;
+  const value matrix = reshard(detail::at(whole, l.where), layout),
+              sides = reshard(detail::at(right, b.where), plain ? by_row : by_col);
   if (!matrix.ok() || !sides.ok()) return matrix.ok() ? sides : matrix;
   return detail::for_size(type, [&]<std::int64_t Size>(std::integral_constant<std::int64_t, Size>) {
     return local_with_spec<

@@ -6,6 +6,7 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/values.hpp>
 #include <cleave/linalg/strided.hpp>
+#include <cleave/rules/loop.hpp>
 
 #include <algorithm>
 
@@ -94,6 +95,24 @@ constexpr bool square(const operand& a, dim_ref rows, dim_ref columns, std::stri
   for (const dim_ref& d : {rows, columns})
     if (!has(in, a.from, d)) return in.fail(fault::dim_missing, what, a.where, d.name).ok();
   return in.same_extent(columns, rows, what, a.where);
+}
+
+/// An operand that is one matrix with these dims, in this order. Notes what is wrong, if anything.
+constexpr value as_matrix(const operand& x, dim_ref rows, dim_ref columns, std::string_view what) {
+  recorder& in = *x.from.in;
+  if (!x.from.ok()) return x.from;
+  if (rows.name == columns.name) return in.fail(fault::dim_used_twice, what, x.where, rows.name);
+  const tensor_type has = in.at(x.from).type;
+  tensor_type wanted;
+  wanted.element = has.element;
+  for (const dim_ref& d : {rows, columns}) {
+    const int known = in.made().find_dim(d.name);
+    if (!has.has(known)) return in.fail(fault::dim_missing, what, x.where, d.name);
+    wanted.append(known);
+  }
+  for (int i = 0; i < has.rank; ++i)
+    if (!wanted.has(has[i])) return in.fail(fault::not_a_matrix, what, x.where, in.made().dims[has[i]].name);
+  return has[0] == wanted[0] ? x.from : cleave::detail::copied(in, x.from, wanted, x.where);
 }
 
 /// x on and below the diagonal (above it: on and above), 0 elsewhere; the diagonal times a factor.

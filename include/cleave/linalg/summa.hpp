@@ -234,14 +234,16 @@ struct in_layers {
   static constexpr spec of_result() { return on(Row{} / RowAxis{}, Col{} / ColAxis{}, unreduced(LayerAxis{})); }
 };
 
-template <class Forward, class Row, class Col>
+template <class Forward, class Row, class Inner, class Col>
 constexpr value panel_product(operand a, operand b, std::string_view what) {
   recorder& in = *a.from.in;
   if (!a.from.ok() || !b.from.ok()) return a.from.ok() ? b.from : a.from;
   if (!takes(in.at(a.from).type.element)) return in.fail(fault::no_function_for_element, what, a.where);
   if (in.at(a.from).type.element != in.at(b.from).type.element)
     return in.fail(fault::element_types_differ, what, b.where);
-  return custom_vjp(Forward{}, summa_backward<Row, Col>{})(named(a), named(b));
+  const value x = as_matrix(a, Row::ref, Inner::ref, what), y = as_matrix(b, Inner::ref, Col::ref, what);
+  if (!x.ok() || !y.ok()) return x.ok() ? y : x;
+  return custom_vjp(Forward{}, summa_backward<Row, Col>{})(named(at(x, a.where)), named(at(y, b.where)));
 }
 
 } // namespace detail
@@ -249,21 +251,21 @@ constexpr value panel_product(operand a, operand b, std::string_view what) {
 /// The product of two matrices over a mesh of two axes in at most `Bytes` of workspace on each device:
 /// `summa<1 << 20>(a, b, inner, mesh(row / y, col / x))` is dot(a, b, inner).
 ///
-/// Shapes: a has `row` and `inner`, b has `inner` and `col`, and the result has `row` and `col`. Elements: float,
-/// double. Layouts: a is resharded to (row / y, inner / x), b to (inner / y, col / x), and the result has the given
+/// Shapes: a has `row` and `inner`, b has `inner` and `col`, and the result has `row` and `col`; there are no other
+/// dims. A matrix whose dims are in the other order is copied. Elements: float, double. Layouts: a is resharded to (row / y, inner / x), b to (inner / y, col / x), and the result has the given
 /// layout. Communication: panels of columns of a are broadcast along x, and panels of rows of b along y, so a device
 /// receives what it lacks of its rows of a and of its columns of b. A panel is as wide as the workspace allows, but at
 /// least one column and one row, and lies in one block of each operand.
 ///
 /// The gradient is two products (`dot`), which the planner shards. Faults: no_function_for_element,
-/// element_types_differ, and those of `reshard`. Algorithm: SUMMA (van de Geijn and Watts 1997).
+/// element_types_differ, dim_missing, dim_used_twice, not_a_matrix, and those of `reshard`. Algorithm: SUMMA (van de Geijn and Watts 1997).
 template <std::int64_t Bytes, Dim Inner, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
 constexpr value summa(operand a, operand b, const Inner&,
                       const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>&) {
   using layout = detail::in_one_layer<Mesh, Row, RowAxis, Col, ColAxis>;
   using forward =
       detail::summa_forward<Bytes, detail::one_layer, Row, RowAxis, Col, ColAxis, std::remove_cvref_t<Inner>, layout>;
-  return detail::panel_product<forward, Row, Col>(a, b, "summa");
+  return detail::panel_product<forward, Row, std::remove_cvref_t<Inner>, Col>(a, b, "summa");
 }
 CLEAVE_LIFT_TEMPLATE(summa, std::int64_t Bytes, Bytes)
 
@@ -286,7 +288,7 @@ constexpr value product_25d(
   using layout = detail::in_layers<Mesh, Row, RowAxis, Col, ColAxis, axis>;
   using forward = detail::summa_forward<Bytes, detail::layers<axis, Mesh::value.find(axis::info.name)>, Row, RowAxis,
                                         Col, ColAxis, std::remove_cvref_t<Inner>, layout>;
-  return detail::panel_product<forward, Row, Col>(a, b, "product_25d");
+  return detail::panel_product<forward, Row, std::remove_cvref_t<Inner>, Col>(a, b, "product_25d");
 }
 CLEAVE_LIFT_TEMPLATE(product_25d, std::int64_t Bytes, Bytes)
 

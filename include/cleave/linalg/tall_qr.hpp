@@ -29,8 +29,9 @@ constexpr value on_diagonal(value beside, dim_ref rows, dim_ref columns) {
   return broadcast(iota(beside, rows), rows, columns) == iota(beside, columns);
 }
 
-/// What an iteration hands on: a is dot(q, r, inner) all the time. `shift` is relative to the trace of the products of
-/// columns; `apart` is the largest squared distance of these products from the identity; `left` counts iterations.
+/// What an iteration hands on: a is dot(q, r, inner) all the time. `shift`, a number for each matrix of a batch, is
+/// relative to the trace of the products of columns; `apart` is the largest squared distance of these products from the
+/// identity; `left` counts iterations.
 struct qr_state {
   value q, r, shift, apart, left;
 };
@@ -55,12 +56,11 @@ struct cholesky_qr {
     const value apart = max(distance);
     // A factor that does not exist is not a number. Then q stays, and the next shift is larger.
     const value kept = select(found == found, factor, identity);
-    const value failed = select((s.left < 1.5) & !(apart < near), std::numeric_limits<double>::quiet_NaN(),
-                                zeros_like(apart));
+    const value failed = select((s.left < 1.5) & !(distance < near), std::numeric_limits<double>::quiet_NaN(),
+                                zeros_like(distance));
     const value used = kept + failed * identity;
     const value q = triangular_solve(used, s.q, k, p);
-    return {rename(q, p, k), rename(dot(used, s.r, k), p, k),
-            select(max(select(found == found, zeros_like(found), 1.0)) > 0.5, 100.0 * s.shift, s.shift), apart,
+    return {rename(q, p, k), rename(dot(used, s.r, k), p, k), select(found == found, s.shift, 100.0 * s.shift), apart,
             s.left - 1.0};
   }
 
@@ -70,7 +70,8 @@ struct cholesky_qr {
     const value number = extent_of(a, columns);
     const value zero = zeros_like(number);
     const value r = select(on_diagonal(a, k, columns), 1.0, zeros_like(dot(q, a, rows)));
-    const qr_state first{q, r, (4.0 * number + 16.0) * unit_roundoff(a), zero + 1.0, zero + most};
+    const value of_each = zeros_like(sum(a, rows, columns));
+    const qr_state first{q, r, of_each + (4.0 * number + 16.0) * unit_roundoff(a), zero + 1.0, zero + most};
     const qr_state last = repeat_until(
         first, [&](const qr_state& s) { return step(s); }, [&](const qr_state& s) { return s.apart < near; },
         operand(most));
@@ -135,10 +136,11 @@ constexpr bool tall(const operand& a, dim_ref rows, dim_ref columns, dim_ref inn
 /// rows, and r is replicated along them.
 ///
 /// A column of zeros and fewer rows than columns give NaN. Where columns depend on each other up to rounding, q is
-/// orthonormal all the same, and r has small numbers on its diagonal. Squares of elements must not overflow. Faults:
-/// no_function_for_element, dim_missing, dim_used_twice. Algorithm: shifted Cholesky QR (Fukaya, Kannan, Nakatsukasa,
-/// Yamamoto and Yanagisawa 2020), repeated until the columns are orthonormal to rounding: twice for well-conditioned
-/// matrices, and up to five times in general; derivative: Walter and Lehmann 2010.
+/// orthonormal all the same, and r has small numbers on its diagonal. There is NaN where squares of elements overflow or
+/// underflow, and where columns differ in length by more than a factor of about 1e100. Faults: no_function_for_element,
+/// dim_missing, dim_used_twice. Algorithm: shifted Cholesky QR (Fukaya, Kannan, Nakatsukasa, Yamamoto and Yanagisawa
+/// 2020), repeated until the columns are orthonormal to rounding: twice for well-conditioned matrices, up to five times
+/// where their lengths are alike, and at most 16 times; derivative: Walter and Lehmann 2010.
 template <Dim Rows, Dim Columns, Dim Inner>
 constexpr std::tuple<value, value> tall_qr(operand a, const Rows& rows, const Columns& columns, const Inner& inner) {
   if (!detail::tall(a, rows, columns, inner)) return {value{a.from.in, no_node}, value{a.from.in, no_node}};

@@ -33,7 +33,7 @@ constexpr auto bicgstab_step(const Loop& loop, const A& a, const M& m, const val
   const value r = s - omega * t;
   const value rho = inner(shadow, r), residual = norm(r);
   const value fine = loop.finite(residual);
-  // What is not finite is not taken.
+  // A step to a residual that is not finite is not taken.
   const value x = select(fine, old.x + alpha * y + omega * z, old.x);
   const value beta = quotient(rho * alpha, old.rho * omega);
   const value sound = fine & (alpha != 0) & (omega != 0) & (rho != 0);

@@ -18,18 +18,18 @@ struct cg_state {
 template <class Loop, class A, class M>
 constexpr auto cg_step(const Loop& loop, const A& a, const M& m, const cg_state<Loop>& s) {
   const value q = loop.applied(a, s.p);
+  // Where the method breaks down, nothing moves any more.
   const auto moved = [&] {
     const called_at user(loop.b);
-    const value pq = inner(s.p, q), sound = (pq > 0) & loop.finite(pq);
-    // Where the method breaks down, nothing moves any more.
-    const value alpha = s.rz / pq;
-    return std::array<value, 3>{select(sound, s.x + alpha * s.p, s.x), select(sound, s.r - alpha * q, s.r), sound};
+    const value pq = inner(s.p, q), sound = (pq > 0) & loop.finite(pq), alpha = s.rz / pq;
+    return std::array<value, 3>{select(sound, s.r - alpha * q, s.r), alpha, sound};
   }();
-  const value z = loop.applied(m, moved[1]);
+  const auto& [r, alpha, sound] = moved;
+  const value z = loop.applied(m, r);
   const called_at user(loop.b);
-  const value rz = inner(moved[1], z);
-  const value residual = preconditions<M> ? norm(moved[1]) : sqrt(rz);
-  return cg_state<Loop>{moved[0], moved[1], z + quotient(rz, s.rz) * s.p, rz, loop.next(s.loop, residual, moved[2])};
+  const value rz = inner(r, z), residual = preconditions<M> ? norm(r) : sqrt(rz), fine = sound & loop.finite(residual);
+  return cg_state<Loop>{select(fine, s.x + alpha * s.p, s.x), r, z + quotient(rz, s.rz) * s.p, rz,
+                        loop.next(s.loop, select(fine, residual, s.loop.residual), fine)};
 }
 
 template <class A, class M, class... History>

@@ -27,17 +27,17 @@ template <class Loop, class A, class M>
 constexpr auto chebyshev_step(const Loop& loop, const A& a, const M& m, const value& centre, const value& radius,
                               const chebyshev_state<Loop>& s) {
   const value q = loop.applied(a, s.d);
-  const auto moved = [&] {
+  const value r = [&] {
     const called_at user(loop.b);
-    return two_values{s.x + s.d, s.r - q};
+    return s.r - q;
   }();
-  const value z = loop.applied(m, moved.second);
+  const value z = loop.applied(m, r);
   const called_at user(loop.b);
-  const value residual = norm(moved.second);
+  const value residual = norm(r), fine = loop.finite(residual);
   const value weight = 1 / (2 * centre - s.rho * radius);
   const value rho = weight * radius;
-  return chebyshev_state<Loop>{moved.first, moved.second, rho * s.rho * s.d + 2 * weight * z, rho,
-                               loop.next(s.loop, residual, loop.finite(residual))};
+  return chebyshev_state<Loop>{select(fine, s.x + s.d, s.x), r, rho * s.rho * s.d + 2 * weight * z, rho,
+                               loop.next(s.loop, select(fine, residual, s.loop.residual), fine)};
 }
 
 template <class A, class M, class... History>

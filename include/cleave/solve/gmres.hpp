@@ -84,12 +84,15 @@ class gmres_method {
     const value direction = loop_.applied(m_, combined(last, size));
     const value x = [&] {
       const called_at user(loop_.b);
-      return value(select(last.loop.sound, s.x + direction, s.x));
+      return value(s.x + direction);
     }();
     const value r = loop_.residual_of(loop_.applied(a_, x));
     const called_at user(loop_.b);
-    state next{x, r, last.loop};
-    next.loop.residual = norm(r);
+    // The residual becomes larger by rounding at most, unless the operator is singular.
+    const value residual = norm(r), taken = last.loop.sound & loop_.finite(residual) & (residual <= 2 * size);
+    state next{select(taken, x, s.x), select(taken, r, s.r), last.loop};
+    next.loop.residual = select(taken, residual, size);
+    next.loop.sound = taken;
     return next;
   }
   constexpr std::pair<cycle, value> begun(const state& s) const {
@@ -121,13 +124,13 @@ class gmres_method {
     const value unit = w / below;
     const value here = at(dims::basis, c.columns + 1);
     const value null = select(here, -sum(all * c.null) / below, c.null);
-    const value residual = size / norm(null);
+    const value far = norm(null), residual = size / far;
     return {select(here, unit, c.basis),
             unit,
             select(at(dims::column, c.columns), select(here, below, all), c.hessenberg),
             null,
             c.columns + 1,
-            loop_.next(c.loop, residual, loop_.finite(residual))};
+            loop_.next(c.loop, residual, loop_.finite(residual) & loop_.finite(far))};
   }
   /// The combination of the basis that leaves that residual: rows 1, 2, ... of the Hessenberg matrix are triangular.
   constexpr value combined(const cycle& c, const value& size) const {

@@ -38,7 +38,8 @@ enum class ended : std::int32_t {
   /// The residual is small enough.
   converged = 1,
   /// The next step would divide by zero, or a number is not finite, or the right-hand side is so large or so small that
-  /// squares of the residual leave the range of its type. The solution is the last one before that.
+  /// squares of the residual leave the range of its type. The solution is that of the last iteration whose residual was
+  /// finite; of GMRES, that of the last cycle that did not make the residual twice as large.
   broke_down = 2,
 };
 

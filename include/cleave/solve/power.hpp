@@ -24,6 +24,7 @@ struct eigenpair_with_history {
 
 namespace detail {
 
+/// What power iteration carries; the image of v is divided by the eigenvalue.
 template <class Loop>
 struct power_state {
   value v, image, eigenvalue;
@@ -52,8 +53,9 @@ constexpr auto power_of(const A& a, operand start, const options& when, const Hi
   const auto measured = [&](const value& v, const value& image, const auto& counted) {
     const called_at user(start);
     const value eigenvalue = inner(v, image);
-    const value residual = norm(image - eigenvalue * v) / abs(eigenvalue);
-    return state{v, image, eigenvalue, counted(residual)};
+    // Divided first, so that squares of small and of large images are numbers.
+    const value scaled = image / eigenvalue;
+    return state{v, scaled, eigenvalue, counted(norm(scaled - v))};
   };
   const value v = direction(start.from);
   const state first = measured(v, loop.applied(a, v), [&](const value& residual) { return loop.first(residual); });
@@ -61,8 +63,12 @@ constexpr auto power_of(const A& a, operand start, const options& when, const Hi
       first,
       [&](const state& s) {
         const value next = direction(s.image);
-        return measured(next, loop.applied(a, next),
-                        [&](const value& residual) { return loop.next(s.loop, residual, loop.finite(residual)); });
+        const state made = measured(next, loop.applied(a, next), [&](const value& residual) {
+          return loop.next(s.loop, residual, loop.finite(residual));
+        });
+        const called_at user(start);
+        const value taken = made.loop.sound;
+        return state{select(taken, made.v, s.v), made.image, select(taken, made.eigenvalue, s.eigenvalue), made.loop};
       },
       [&](const state& s) { return loop.stops(s.loop); }, loop.most(first.loop));
   return pair_of(loop.outcome(last.v, last.loop), last);
@@ -82,8 +88,8 @@ CLEAVE_LIFT(power_statement)
 ///
 /// It has converged when |A v - lambda v| is at most the tolerance times |lambda|. `options::start` is not read.
 /// `start` has any dims and any layout; its element type is float or double. Communication in each iteration: that of
-/// `a`, and three all-reduces of a number. It breaks down where A v is 0 or not finite. There is no derivative. Faults:
-/// not_floating, not_a_count, operator_changes_type.
+/// `a`, and three all-reduces of a number. It breaks down where v . A v is 0 or A v is not finite. There is no derivative.
+/// Faults: not_floating, not_a_count, operator_changes_type.
 template <class A, Dim... History>
 constexpr auto power_iteration(const A& a, operand start, const options& when = {}, const History&... history) {
   return detail::power_of(a, start, when, history...);

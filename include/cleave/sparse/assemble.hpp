@@ -200,8 +200,8 @@ auto on_host(const View& v) {
 /// in any order, and are sent to the devices that own their rows. Triplets of one place are added up. `Matrix` is a
 /// `csr<...>`. Each device has its rows, finds the columns of others that they read, and tells the owners, once.
 ///
-/// Collective over the communicator of the grid, all of whose ranks are devices. Throws shape_error on all ranks if a
-/// triplet lies outside of the matrix or one rank has or receives more than 2^31 - 1 of them, and memory_error.
+/// Collective over the communicator of the grid, all of whose ranks are devices. Throws shape_error on all ranks if the
+/// numbers of rows and columns are no extents, if a triplet lies outside of the matrix or one rank has or receives more than 2^31 - 1 of them, and memory_error.
 template <class Matrix, class T = typename detail::parts_of<Matrix>::element>
 Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::span<const triplet<T>> triplets) {
   using names = typename detail::parts_of<Matrix>::names;
@@ -209,6 +209,10 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::spa
   const typename names::axis axis{};
   const MPI_Comm along = context.comm(axis);
   const std::int64_t parts = context.size(axis), here = context.index(axis);
+  for (const auto& [name, extent] : {std::pair(names::rows::ref.name, rows), {names::columns::ref.name, columns}}) {
+    if (extent < 0) raise<shape_error>(cleave::wording::extent_negative(name, extent));
+    if (extent > INT64_MAX / 16) raise<shape_error>(cleave::wording::too_many_bytes());
+  }
   detail::check_places(g, rows, columns, triplets);
   const detail::replicas same(g, here);
   const std::vector<triplet<T>> own = detail::own_triplets(g, along, same, rows, triplets);

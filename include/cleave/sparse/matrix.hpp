@@ -28,15 +28,18 @@ constexpr value times(const Matrix& a, operand x) {
 }
 CLEAVE_LIFT(times)
 
-/// The name of a dim that a matrix makes for itself: a word and the names of its own dims.
-template <text Word, class Rows, class Columns>
+/// The name of a dim that a matrix makes for itself: a word, the names of its own dims, and the name of the matrix.
+template <text Word, class Rows, class Columns, text Name>
 struct dim_name {
-  static constexpr std::string_view rows = Rows::ref.name, columns = Columns::ref.name;
-  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + 2;
+  static constexpr std::string_view rows = Rows::ref.name, columns = Columns::ref.name,
+                                    space = Name.view().empty() ? "" : " ";
+  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + Name.view().size() +
+                                        space.size() + 2;
   static constexpr text<length + 1> made = [] {
     char letters[length + 1]{};
     std::size_t at = 0;
-    for (const std::string_view part : {Word.view(), std::string_view(" "), rows, std::string_view(","), columns})
+    for (const std::string_view part :
+         {Word.view(), std::string_view(" "), rows, std::string_view(","), columns, space, Name.view()})
       for (const char c : part) letters[at++] = c;
     return text<length + 1>(letters);
   }();
@@ -44,19 +47,19 @@ struct dim_name {
 };
 
 /// What a matrix is made of, as types.
-template <class Mesh, class Rows, class Axis, class Columns, class By>
+template <class Mesh, class Rows, class Axis, class Columns, class By, text Name>
 struct names {
   using by = By;
   using rows = Rows;
   using columns = Columns;
   using axis = Axis;
   using mesh_type = Mesh;
-  using part = typename dim_name<"part", Rows, Columns>::type;
-  using entry = typename dim_name<"entry", Rows, Columns>::type;
-  using sent = typename dim_name<"sent", Rows, Columns>::type;
-  using halo = typename dim_name<"halo", Rows, Columns>::type;
-  using peer = typename dim_name<"peer", Rows, Columns>::type;
-  using peer_and_all = typename dim_name<"count", Rows, Columns>::type;
+  using part = typename dim_name<"part", Rows, Columns, Name>::type;
+  using entry = typename dim_name<"entry", Rows, Columns, Name>::type;
+  using sent = typename dim_name<"sent", Rows, Columns, Name>::type;
+  using halo = typename dim_name<"halo", Rows, Columns, Name>::type;
+  using peer = typename dim_name<"peer", Rows, Columns, Name>::type;
+  using peer_and_all = typename dim_name<"count", Rows, Columns, Name>::type;
   template <class T, class Along>
   using per_device = tensor<T, Mesh{}(part{} / Axis{}, Along{})>;
 
@@ -73,11 +76,11 @@ struct names {
 
 /// The types in a layout, and in the columns divided by its axis. nvcc cannot write the type that `decltype` gives of a
 /// template argument, but what is deduced from the arguments of that type.
-template <class Sharding, class Columns, class By>
+template <class Sharding, class Columns, class By, text Name>
 struct names_of;
-template <class Mesh, class Unreduced, class Rows, class Axis, class Columns, class By>
-struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, sharded_dim<Columns, Axis>, By> {
-  using type = names<Mesh, Rows, Axis, Columns, By>;
+template <class Mesh, class Unreduced, class Rows, class Axis, class Columns, class By, text Name>
+struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, sharded_dim<Columns, Axis>, By, Name> {
+  using type = names<Mesh, Rows, Axis, Columns, By, Name>;
 };
 template <class Mesh, class Unreduced, class Rows, class Axis>
 constexpr Axis axis_of(sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>) {
@@ -190,9 +193,10 @@ struct matrix {
 };
 
 namespace detail {
-template <class T, auto Rows, auto Columns, class By>
+template <class T, auto Rows, auto Columns, class By, text Name>
 struct csr_of {
-  using made_of = typename names_of<std::remove_cvref_t<decltype(Rows)>, decltype(Columns / axis_of(Rows)), By>::type;
+  using made_of =
+      typename names_of<std::remove_cvref_t<decltype(Rows)>, decltype(Columns / axis_of(Rows)), By, Name>::type;
   using type =
       matrix<made_of, typename made_of::template per_device<T, typename made_of::entry>,
              typename made_of::template per_device<std::int32_t, typename made_of::entry>,
@@ -206,9 +210,11 @@ struct csr_of {
 
 /// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
 /// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
-/// over the same axis. `By` says which kernel multiplies the rows of a device.
-template <class T, auto Rows, auto Columns, class By = in_order>
-using csr = typename detail::csr_of<T, Rows, Columns, By>::type;
+/// over the same axis. `By` says which kernel multiplies the rows of a device. Several matrices in one function, which have
+/// the same dims and as a rule other numbers of entries, have a `Name` each:
+/// `csr<double, mesh(row / ranks), col, sparse::in_order, "preconditioner">`.
+template <class T, auto Rows, auto Columns, class By = in_order, text Name = "">
+using csr = typename detail::csr_of<T, Rows, Columns, By, Name>::type;
 
 /// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
 /// index of those is one more vector. In the result the dim of the rows has its position. Unless the type of the matrix

@@ -50,6 +50,7 @@ class market_file {
     if (form != "coordinate" || !known || (symmetry != "general" && symmetry != "symmetric"))
       refuse(market_fault::kind);
     pattern_ = field == "pattern";
+    integer_ = field == "integer";
     symmetric_ = symmetry == "symmetric";
   }
   /// The next line that is neither a comment nor empty.
@@ -71,7 +72,8 @@ class market_file {
     if (!next()) refuse(market_fault::missing);
     const char* at = line_.c_str();
     triplet<T> t{0, 0, T(1)};
-    if (!whole(at, t.row) || !whole(at, t.column) || (!pattern_ && !real(at, t.value)) || !ends(at))
+    if (!whole(at, t.row) || !whole(at, t.column) ||
+        (!pattern_ && !(integer_ ? integer(at, t.value) : real(at, t.value))) || !ends(at))
       refuse(market_fault::entry);
     if (t.row < 1 || t.row > rows || t.column < 1 || t.column > columns) refuse(market_fault::outside);
     if (symmetric_ && t.column > t.row) refuse(market_fault::upper);
@@ -87,6 +89,14 @@ class market_file {
     const bool any = errno == 0 && end != at && (*end == 0 || std::isspace(static_cast<unsigned char>(*end)) != 0);
     at = end;
     return any;
+  }
+  /// A whole number that the element type has.
+  static bool integer(const char*& at, T& x) {
+    std::int64_t n = 0;
+    const bool any = whole(at, n);
+    x = static_cast<T>(n);
+    constexpr std::int64_t most = std::int64_t{1} << std::numeric_limits<T>::digits;
+    return any && n >= -most && n <= most;
   }
   static bool real(const char*& at, T& x) {
     char* end = nullptr;
@@ -106,7 +116,7 @@ class market_file {
   std::ifstream in_;
   std::string line_{};
   std::int64_t number_ = 0, announced_ = 0;
-  bool pattern_ = false, symmetric_ = false;
+  bool pattern_ = false, integer_ = false, symmetric_ = false;
 };
 
 } // namespace detail

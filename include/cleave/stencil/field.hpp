@@ -74,11 +74,28 @@ struct reader {
   constexpr bool is_complete(const domain_dim& d) const {
     return d.is_ring || (d.complete && (!stepped || d.read == border::zero));
   }
+  /// Whether beyond a face of dim d, which decides, the condition of another dim would take the place of zeros.
+  constexpr bool zeros_are_replaced(const offsets<Rank>& at, std::size_t d) const {
+    if (dims[d].is_ring || dims[d].read != border::zero) return false;
+    for (std::size_t e = d + 1; e < Rank; ++e)
+      if (at[e] != 0 && !is_complete(dims[e])) return true;
+    return false;
+  }
+  /// What the condition of a face of dim d gives at an offset along the other dims. A value that has some of these is a
+  /// field of its own with the same conditions.
+  constexpr operand given_at(const face& f, offsets<Rank> at, std::size_t d, source where) const {
+    const value given = f.given.from;
+    if (f.given.is_literal || !given.ok()) return f.given;
+    recorder& in = *given.in;
+    for (std::size_t e = 0; e < Rank; ++e)
+      if (e == d || !in.at(given).type.has(in.made().find_dim(dims[e].dim.name))) at[e] = 0;
+    return {reader{given, dims}.beyond_faces(at, 0, where), where.file, where.line};
+  }
   /// The element at an offset, or what the conditions of the dims from `d` on give in its place.
   constexpr value beyond_faces(const offsets<Rank>& at, std::size_t d, source where) const {
     if (d == Rank) return element_at(at, where);
     value x = beyond_faces(at, d + 1, where);
-    if (at[d] == 0 || is_complete(dims[d]) || !x.ok()) return x;
+    if (at[d] == 0 || !x.ok() || (is_complete(dims[d]) && !zeros_are_replaced(at, d))) return x;
     recorder& in = *from.in;
     const bool low = at[d] < 0;
     const face& f = low ? dims[d].low : dims[d].high;
@@ -90,7 +107,8 @@ struct reader {
       return low ? operand(n, where.file, where.line)
                  : operand(in.count(bit, element::i64, where) - (n + 1), where.file, where.line);
     };
-    if (f.what == outside::given) return select(low ? index < nth(away) : index > nth(away), f.given, x);
+    if (f.what == outside::given)
+      return select(low ? index < nth(away) : index > nth(away), given_at(f, at, d, where), x);
     // What a face mirrors lies within the domain.
     const std::int64_t farthest = f.what == outside::outermost             ? 1
                                   : f.what == outside::mirrored_at_element ? away + 1

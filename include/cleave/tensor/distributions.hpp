@@ -48,8 +48,16 @@ struct block_cyclic {
   static block_cyclic of_descriptor(std::span<const int, 9> desc, std::int64_t rows, std::int64_t columns) {
     return {{rows, columns}, {desc[4], desc[5]}, {desc[6], desc[7]}, desc[8]};
   }
-  /// Rows and columns that a rank of the communicator has of a matrix (numroc). Both are 0 if it is no process.
+  /// Throws shape_error unless there are processes, blocks have elements, and the first block is on a process.
+  void require_valid() const {
+    for (std::size_t d = 0; d < 2; ++d)
+      if (processes[d] < 1 || block[d] < 1 || first[d] < 0 || first[d] >= processes[d])
+        raise<shape_error>(wording::cyclic_numbers());
+  }
+  /// Rows and columns that a rank of the communicator has of a matrix (numroc). Both are 0 if it is no process. Throws
+  /// shape_error if the numbers make no distribution.
   std::array<std::int64_t, 2> local_extents(std::array<std::int64_t, 2> matrix, int rank) const {
+    require_valid();
     std::array<std::int64_t, 2> all{};
     const std::array<std::int64_t, 2> at = place_of(rank);
     for (std::size_t d = 0; d < 2 && at[0] >= 0; ++d)
@@ -96,9 +104,7 @@ inline distribution blocks_of(const tensor_state& t, const block_sizes& sizes) {
 }
 /// Throws if the numbers make no distribution over the ranks.
 inline void check_numbers(const block_cyclic& c, int ranks) {
-  for (std::size_t d = 0; d < 2; ++d)
-    if (c.processes[d] < 1 || c.block[d] < 1 || c.first[d] < 0 || c.first[d] >= c.processes[d])
-      raise<shape_error>(wording::cyclic_numbers());
+  c.require_valid();
   if (c.processes[0] * c.processes[1] > ranks)
     raise<shape_error>(wording::cyclic_processes(c.processes[0], c.processes[1], ranks));
 }
@@ -410,9 +416,11 @@ Tensor wrap_block_cyclic(const grid& g, const std::array<std::int64_t, 2>& matri
                        leading = c.leading == 0 ? rows : c.leading,
                        needed = rows * columns == 0 ? 0 : leading * (columns - 1) + rows;
     detail::check_arrays(g.state(), !has_part || (leading >= rows && std::ssize(local) >= needed));
-    const Kokkos::LayoutStride strides(as_size(has_part ? turns[1] : 0), as_size(c.block[1] * leading), 1, 1,
-                                       as_size(c.block[1]), as_size(leading), as_size(turns[0]), as_size(c.block[0]), 1,
-                                       1, as_size(c.block[0]), 1);
+    // Nothing along any dim where there is no part.
+    const auto extent = [&](std::int64_t n) { return as_size(has_part ? n : 0); };
+    const Kokkos::LayoutStride strides(extent(turns[1]), as_size(c.block[1] * leading), extent(1), 1,
+                                       extent(c.block[1]), as_size(leading), extent(turns[0]), as_size(c.block[0]),
+                                       extent(1), 1, extent(c.block[0]), 1);
     return Tensor(g, {turns[1], c.processes[1], c.block[1], turns[0], c.processes[0], c.block[0]},
                   view(local.data(), strides));
   }

@@ -106,7 +106,8 @@ namespace wording {
   return sentence(
       {"the ranks do not agree on the extent of dim ", quoted(dim), ": from ", number(least), " to ", number(most)});
 }
-/// mend: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names.
+/// mend: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names. The
+/// dim `entry row,col` is of a sparse matrix: give matrices of one function a name each, the last argument of `csr`.
 [[gnu::cold]] inline std::string extents_differ(std::string_view dim, std::int64_t expected, std::int64_t got) {
   return sentence(
       {"dim ", quoted(dim), " has extent ", number(expected), " in one tensor and ", number(got), " in another"});
@@ -135,6 +136,17 @@ namespace wording {
                                              std::int64_t rank) {
   return sentence({"along dim ", quoted(dim), " the shard of rank ", number(rank), " has extent ", number(expected),
                    ", but its View has ", number(got)});
+}
+/// mend: Allocate the View with the extents of the shard and twice the widths of the ghosts. A rank whose shard has no
+/// elements may give an empty View.
+[[gnu::cold]] inline std::string view_inner_extent(std::string_view dim, std::int64_t expected, std::int64_t got,
+                                                   std::int64_t rank) {
+  return sentence({"along dim ", quoted(dim), " the shard of rank ", number(rank), " has extent ", number(expected),
+                   ", but its View without its ghosts has ", number(got)});
+}
+/// mend: Give `with_ghosts` how many ghosts there are on each side: 0 or more.
+[[gnu::cold]] inline std::string view_ghosts(std::string_view dim, std::int64_t got, std::int64_t rank) {
+  return sentence({"along dim ", quoted(dim), " the View of rank ", number(rank), " has ", number(got), " ghosts"});
 }
 /// mend: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
 /// whose rows overlap, shows some elements several times.

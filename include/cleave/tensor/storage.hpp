@@ -132,7 +132,7 @@ namespace detail {
 
 /// A misfit of a View in numbers, so that one rank can tell it to all.
 struct view_fault {
-  enum : std::int64_t { none, rank, extent, stride };
+  enum : std::int64_t { none, rank, extent, stride, inner_extent, ghosts };
   std::int64_t what = none, dim = 0, expected = 0, got = 0;
 };
 
@@ -140,7 +140,10 @@ struct view_fault {
 inline view_fault check_view(const given_view& v, const shape& local) {
   if (v.rank != local.rank) return {view_fault::rank, 0, local.rank, v.rank};
   for (int i = 0; i < local.rank; ++i)
-    if (v.extent[i] != local[i]) return {view_fault::extent, i, local[i], v.extent[i]};
+    if (v.ghosts[i] < 0) return {view_fault::ghosts, i, 0, v.ghosts[i]};
+  for (int i = 0; i < local.rank; ++i)
+    if (v.extent[i] != local[i])
+      return {v.has_ghosts() ? view_fault::inner_extent : view_fault::extent, i, local[i], v.extent[i]};
   // In the order of their strides, each dim steps over all elements of those before it.
   if (local.elements() != 0)
     for (int i = 0; i < local.rank; ++i) {
@@ -230,8 +233,10 @@ class shard_agreement {
         [&] { comm::check(MPI_Bcast(words, 4, MPI_INT64_T, comm::rank_number(who), everyone_.handle), "MPI_Bcast"); });
     if (words[0] == view_fault::rank) raise<view_error>(wording::view_rank(words[2], words[3]));
     const std::string_view dim = s.dims[words[1]].dim.name;
+    if (words[0] == view_fault::ghosts) raise<view_error>(wording::view_ghosts(dim, words[3], who));
+    if (words[0] == view_fault::stride) raise<view_error>(wording::view_stride(dim, words[2], words[3], who));
     raise<view_error>(words[0] == view_fault::extent ? wording::view_extent(dim, words[2], words[3], who)
-                                                     : wording::view_stride(dim, words[2], words[3], who));
+                                                     : wording::view_inner_extent(dim, words[2], words[3], who));
   }
 
  private:

@@ -72,28 +72,43 @@ class shards_in_memory {
  public:
   shards_in_memory(const tensor_state& a, const tensor_state& b) : a_(a), b_(b) {}
 
-  /// Whether they have an element in common, or might have one: Views with different strides are not told apart.
+  /// Whether they have a byte in common.
   bool meet() const {
     if (a_.elements() == 0 || b_.elements() == 0) return false;
     const auto first = reinterpret_cast<std::uintptr_t>(a_.data), other = reinterpret_cast<std::uintptr_t>(b_.data);
     if (first >= other + as_size(span(b_)) || other >= first + as_size(span(a_))) return false;
-    if (a_.element != b_.element || a_.local.rank != b_.local.rank) return true;
-    const std::int64_t bytes = static_cast<std::int64_t>(other) - static_cast<std::int64_t>(first);
-    if (bytes % size_of(a_.element) != 0) return true;
-    const strides own = strides_in(a_), theirs = strides_in(b_);
-    // In descending order of strides.
-    int order[max_rank]{}, dims = 0;
-    for (int d = 0; d < a_.local.rank; ++d) {
-      if (a_.local[d] == 1 && b_.local[d] == 1) continue;
-      if (own[d] != theirs[d]) return true;
-      int at = dims++;
-      for (; at > 0 && own[order[at - 1]] < own[d]; --at) order[at] = order[at - 1];
-      order[at] = d;
-    }
-    return reaches(bytes / size_of(a_.element), own, order, dims);
+    dims all{};
+    add(b_, false, all);
+    add(a_, true, all);
+    return reaches(static_cast<std::int64_t>(other) - static_cast<std::int64_t>(first), all, 0);
   }
 
  private:
+  /// Along a dim, how many bytes an element of b is farther from an element of a for each step, and how many steps
+  /// there are at least and at most. Steps of a count backwards. A dim of both with one stride counts differences.
+  struct steps {
+    std::int64_t bytes, least, most;
+  };
+  /// In descending order of bytes.
+  struct dims {
+    steps of[2 * max_rank];
+    int count;
+  };
+  static void add(const tensor_state& t, bool backwards, dims& all) {
+    const strides stride = strides_in(t);
+    for (int d = 0; d < t.local.rank; ++d) {
+      const std::int64_t bytes = stride[d] * size_of(t.element), most = t.local[d] - 1;
+      if (most == 0 || bytes == 0) continue;
+      int at = 0;
+      while (at < all.count && all.of[at].bytes > bytes) ++at;
+      if (at == all.count || all.of[at].bytes != bytes) {
+        std::copy_backward(all.of + at, all.of + all.count, all.of + all.count + 1);
+        ++all.count;
+        all.of[at] = {bytes, 0, 0};
+      }
+      (backwards ? all.of[at].least : all.of[at].most) += backwards ? -most : most;
+    }
+  }
   static strides strides_in(const tensor_state& t) { return t.strided == nullptr ? strides_of(t.local) : t.stride; }
   /// The bytes from the first element to the last.
   static std::int64_t span(const tensor_state& t) {
@@ -102,17 +117,19 @@ class shards_in_memory {
     for (int d = 0; d < t.local.rank; ++d) last += (t.local[d] - 1) * stride[d];
     return (last + 1) * size_of(t.element);
   }
-  /// Whether an index of the one minus an index of the other is so far away, in elements: along the dims with the
-  /// largest strides first, of which few differences come as near as the others can reach.
-  bool reaches(std::int64_t away, const strides& stride, const int* dims, int count) const {
-    if (count == 0) return away == 0;
-    const int d = dims[0];
-    std::int64_t rest = 0;
-    for (int i = 1; i < count; ++i) rest += stride[dims[i]] * (std::max(a_.local[dims[i]], b_.local[dims[i]]) - 1);
-    const std::int64_t least = std::max((away - rest) / stride[d] - 1, 1 - b_.local[d]),
-                       most = std::min((away + rest) / stride[d] + 1, a_.local[d] - 1);
-    for (std::int64_t n = least; n <= most; ++n)
-      if (reaches(away - n * stride[d], stride, dims + 1, count - 1)) return true;
+  /// Whether an element of b, `away` bytes behind one of a and moved along the dims from `d` on, has a byte of it:
+  /// along the dims with the largest strides first, of which few steps come as near as the others can reach.
+  bool reaches(std::int64_t away, const dims& all, int d) const {
+    if (d == all.count) return away > -size_of(b_.element) && away < size_of(a_.element);
+    std::int64_t back = -away - size_of(b_.element), forth = size_of(a_.element) - away;
+    for (int e = d + 1; e < all.count; ++e) {
+      back -= all.of[e].bytes * all.of[e].most;
+      forth -= all.of[e].bytes * all.of[e].least;
+    }
+    // Divided towards 0: one step too many on one side.
+    const auto [bytes, least, most] = all.of[d];
+    for (std::int64_t n = std::max(back / bytes - 1, least); n <= std::min(forth / bytes + 1, most); ++n)
+      if (reaches(away + n * bytes, all, d + 1)) return true;
     return false;
   }
 

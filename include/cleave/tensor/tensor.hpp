@@ -85,7 +85,7 @@ concept SpanOfElements = requires(const S& s) {
 /// A View with ghosts around its shard, as an argument of tensors: made by `with_ghosts`.
 template <class View>
 struct ghosted_view {
-  const View& view;
+  View view;
   std::array<std::int64_t, View::rank()> widths;
 };
 /// A View that has so many ghosts along each dim, before the shard and behind it: `Plate u(grid, {rows, cols},
@@ -404,6 +404,9 @@ class tensor {
       given.extent[i] = std::int64_t(view.extent(as_size(i)));
       given.stride[i] = std::int64_t(view.stride(as_size(i)));
     }
+    // An empty View, of a rank without elements, has no ghosts.
+    for (int i = 0; i < given.rank; ++i)
+      if (given.extent[i] == 0) ghosts = {};
     std::int64_t first = 0;
     for (std::size_t i = 0; i < ghosts.size(); ++i) {
       given.ghosts[i] = ghosts[i];
