@@ -334,6 +334,39 @@ TEST(fft, of_real_numbers_along_a_middle_dim) {
   check_middle_dim<double>(1e-12);
   check_middle_dim<float>(1e-5);
 }
+// Inside of a function the extent of the spectrum follows from that of the numbers.
+constexpr cleave::function filtered([](auto a) {
+  const auto spectrum = rfft(a, x_dim, frequency);
+  const auto low = cleave::cast<double>(iota(spectrum, frequency)) < 3.0;
+  return irfft(select(low, spectrum, 0.0), frequency, x_dim);
+});
+TEST(fft, spectra_within_a_function) {
+  for (const cleave::grid& g : grids())
+    for (const std::int64_t n : {8, 9}) {
+      tensor<double, mesh(y_dim / data, x_dim)> a(g, {4, n}), low(g, {4, n});
+      const auto wave_at = [n](std::int64_t i, double times) {
+        return std::cos(2 * std::acos(-1.0) * times * static_cast<double>(i) / static_cast<double>(n));
+      };
+      a.fill_by([&](const auto& at) { return 1.0 + wave_at(at[1], 2) + 0.5 * wave_at(at[1], 4); });
+      low = filtered(a);
+      const auto got = low.to_global();
+      for (std::int64_t i = 0; i < 4 * n; ++i)
+        EXPECT_NEAR(got[static_cast<std::size_t>(i)], 1.0 + wave_at(i % n, 2), 1e-12);
+    }
+}
+// What follows a transform elementwise begins with the dim that is unsharded then: one exchange there, one back.
+constexpr cleave::function solved_spectrally([](auto a) {
+  const auto h = cleave::linalg::fft(a, y_dim, x_dim);
+  const auto symbol = 1.0 + cleave::cast<double>(broadcast(iota(h, y_dim), y_dim, x_dim) + iota(h, x_dim));
+  return cleave::linalg::ifft(h / complex(symbol, 0.0 * symbol), y_dim, x_dim);
+});
+using Field = tensor<c128, mesh(x_dim / data, y_dim)>;
+constexpr auto spectral = cleave::plan<Field(Field)>(solved_spectrally, cleave::expect<data, 4>{},
+                                                     cleave::expect<model, 1>{}, cleave::expect<y_dim, 512>{},
+                                                     cleave::expect<x_dim, 512>{});
+static_assert(spectral.count(kind::all_to_all) == 2 && spectral.collectives() == 2);
+// What is made of indices alone is made where it is read: three shards, and no whole array.
+static_assert(spectral.workspace({data = 4, model = 1, y_dim = 512, x_dim = 512}) < 4 * 512 * 512 / 4 * 16);
 TEST(fft, spectra_have_their_extent) {
   for (const cleave::grid& g : grids()) {
     tensor<double, mesh(x_dim / data)> a(g, {8});

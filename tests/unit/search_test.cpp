@@ -79,6 +79,27 @@ struct search {
   }
 };
 
+/// The bytes of the plan of a graph.
+std::int64_t planned_bytes(const graph& g, const policy& rule) {
+  const sizes at = sizes_for(g);
+  return bytes(partition(g, at, rule), at);
+}
+/// A product and a reduction that read the same large operand: as long as one of them reads it gathered, the other one
+/// may as well.
+TEST(Search, ReadersOfACopyFindOtherWays) {
+  const dim_ref few{"few", 64}, inner{"inner", 4096}, many{"many", 4096};
+  for (const bool greatest : {false, true}) {
+    recorder in(layout_named({}).mesh);
+    const value a = in.input(element::f64, layout_named({{few, x}, {inner, y}})),
+                b = in.input(element::f64, layout_named({{inner, y}, {many, x}}));
+    const value made = dot(a, b, inner) - (greatest ? max(b, inner) : sum(b, inner));
+    in.output(made, element::f64, layout_named({{few, x}, {many, y}}));
+    const graph g = in.take();
+    // Far from the 100 MB of the large operand.
+    EXPECT_LE(planned_bytes(g, policy::time()), planned_bytes(g, policy::bytes_first(1)) * 102 / 100);
+  }
+}
+
 /// A layout packed in a word is what a list for each position is.
 TEST(Search, LayoutsAreListsOfAxes) {
   std::mt19937 random(3);

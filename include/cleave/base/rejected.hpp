@@ -63,8 +63,10 @@ struct rejected {
   static_assert(
       is_not<Fault, fault::pinned_layouts_conflict>,
       "cleave: a value is constrained twice, to two different layouts of this dim; use reshard to change its layout");
-  static_assert(is_not<Fault, fault::element_types_differ>,
-                "cleave: the element types do not match, and there is no implicit conversion; use cast");
+  static_assert(
+      is_not<Fault, fault::element_types_differ>,
+      "cleave: the element types do not match, and there is no implicit conversion; use cast, or for the extent "
+      "of a dim count<int>(x, dim)");
   static_assert(is_not<Fault, fault::meshes_differ>,
                 "cleave: one computation uses tensors of two different meshes; write all layouts with one mesh");
   static_assert(is_not<Fault, fault::contract_broken>, "cleave: the plan needs a collective that the contract forbids");

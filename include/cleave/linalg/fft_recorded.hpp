@@ -69,16 +69,25 @@ constexpr element transformed(element from, transform what) {
   return from == element::f32 ? element::c64 : from == element::f64 ? element::c128 : element::none;
 }
 
-/// Whether a dim comes sharded, as far as the program says: in the last layout that was written on the way to x.
-constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
-  for (node_id id = x.id;;) {
-    const node& n = in.made().nodes[id];
-    const int position = n.type.find(d);
-    if (position < 0) return false;
-    if ((n.pinned >> position & 1) != 0) return !n.pin[position].empty();
-    if (n.arity == 0) return false;
-    id = n.in[0];
+/// The dims along which x comes sharded, as far as the program says: in the last layout that was written on the way to
+/// x. A kernel that needs a sharded dim unsharded, such as a transform before this one, leaves its axes to other dims.
+constexpr dim_set comes_sharded(const recorder& in, value x) {
+  indexed_vector<node_id> way;
+  for (node_id id = x.id;; id = in.made().nodes[id].in[0]) {
+    way.push_back(id);
+    if (in.made().nodes[id].arity == 0) break;
   }
+  dim_set sharded = 0;
+  while (!way.empty()) {
+    const node& n = in.made().nodes[way.back()];
+    way.pop_back();
+    if (n.code == op::call && (n.over & sharded) != 0) sharded = n.type.set() & ~n.over;
+    for (int i = 0; i < n.type.rank; ++i)
+      if ((n.pinned >> i & 1) != 0)
+        sharded = n.pin[i].empty() ? sharded & ~dim_bit(n.type[i]) : sharded | dim_bit(n.type[i]);
+    sharded &= n.type.set();
+  }
+  return sharded;
 }
 
 /// How x is transformed along some dims, as sets of indices of them, one a kernel. Transforms commute, and each needs
@@ -88,10 +97,11 @@ constexpr bool comes_sharded(const recorder& in, value x, dim_id d) {
 constexpr indexed_vector<std::size_t> kernels_of(const recorder& in, value x, std::span<const dim_id> dims) {
   const tensor_type& t = in.at(x).type;
   indexed_vector<std::size_t> sets{0};
+  const dim_set all_sharded = comes_sharded(in, x);
   bool some_sharded = false;
   int last = -1;
   for (int position = t.rank - 1; position >= 0; --position) {
-    const bool sharded = comes_sharded(in, x, t[position]);
+    const bool sharded = (all_sharded & dim_bit(t[position])) != 0;
     some_sharded = some_sharded || sharded;
     for (std::size_t k = 0; k < dims.size(); ++k) {
       if (dims[k] != t[position]) continue;
@@ -147,6 +157,10 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
   const int other = in.dim(To::ref, name_of(What), x.where);
   if (other < 0) return {&in, no_node};
   if (t.has(other)) return in.fail(fault::dim_used_twice, name_of(What), x.where, To::ref.name);
+  // N real numbers have N / 2 + 1 complex ones.
+  const dim_id whole = What == transform::of_real ? t[position] : known_dim(other),
+               half = What == transform::of_real ? known_dim(other) : t[position];
+  if (!in.extent_follows({half, cleave::detail::sum_of(2, whole), 2}, name_of(What), x.where)) return {&in, no_node};
   t[position] = known_dim(other);
   return call_with_type<half_spectrum_kernel<From, To, What>>(std::array{x.from},
                                                               std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
@@ -175,7 +189,7 @@ constexpr value ifft(operand x, const D&... along) {
 }
 CLEAVE_LIFT(ifft)
 /// `fft` of real numbers along `from`, of extent N. The result has the values for k = 0 ... N/2 along `to`, whose
-/// extent is N/2 + 1; the other values are conjugates of these. Elements: float, double; the result is complex. Throws
+/// extent is N/2 + 1, which follows from N inside of a function; the other values are conjugates of these. Elements: float, double; the result is complex. Throws
 /// shape_error if the extents do not belong together. Otherwise as `fft`.
 template <Dim From, Dim To>
 constexpr value rfft(operand x, const From& from, const To& to) {

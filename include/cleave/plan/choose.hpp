@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/plan/search/compute_as_read.hpp>
 #include <cleave/plan/search/exchange_dims.hpp>
 #include <cleave/plan/search/exchange_views.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
 #include <cleave/plan/search/look_further.hpp>
 #include <cleave/plan/search/move_once.hpp>
+#include <cleave/plan/search/read_apart.hpp>
 #include <cleave/plan/search/start.hpp>
 #include <cleave/plan/search/verify.hpp>
 #include <cleave/rules/all.hpp>
@@ -43,10 +45,13 @@ constexpr void change_more(graph& g, cost_model& m, assignment& a, fingerprints&
   check(m, a);
   exchange_views(g, m, a, f);
   check(m, a);
-  if (m.rule.effort == 0) return;
-  exchange_dims(g, m, a, f);
-  check(m, a);
-  move_once(m, a, f);
+  if (m.rule.effort > 0) {
+    exchange_dims(g, m, a, f);
+    check(m, a);
+    move_once(m, a, f);
+    check(m, a);
+  }
+  compute_as_read(m, a, f);
   check(m, a);
 }
 
@@ -103,6 +108,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   planner::gather_early(m, a, f);
   check(m, a);
   if (rule.effort > 0) planner::search_wider(m, a, f);
+  else planner::read_apart(m, a, f);
   check(m, a);
   made.found = planner::find_tie(m, a, f);
   if (rule.effort > 0) {

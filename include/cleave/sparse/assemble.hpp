@@ -267,7 +267,8 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, const st
   return assemble<Matrix>(g, rows, columns, std::span<const triplet<T>>(triplets));
 }
 
-/// The entries of the rows of this device, by rows and columns. No communication.
+/// The entries of the rows of this device, by rows and columns, those of value 0 included. Each replica of the rows has
+/// them. No communication.
 template <class Names, class Values, class... Fields>
 std::vector<triplet<typename Values::element_type>> triplets_of(const matrix<Names, Values, Fields...>& a) {
   const local_context context(a.values.get_grid().state());
