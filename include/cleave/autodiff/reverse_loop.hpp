@@ -113,7 +113,7 @@ class reverse_loop {
   }
   constexpr bool is_stacked(value g) const { return c_.type_of(g).has(info_.along); }
   constexpr value in_order(value x, const tensor_type& t) {
-    return !x.ok() || c_.type_of(x) == t ? x : copied(in_, x, t, where_);
+    return !x.ok() || c_.type_of(x) == t ? x : in_.reordered(x, t, where_);
   }
   /// Whether a branch runs.
   constexpr value condition() {

@@ -12,8 +12,8 @@
 
 namespace cleave::inline v0 {
 
-/// What a grid has made for a key (a plan) and extents, such as an executor. Of each key, a limited number of extents is
-/// kept: those that were used last.
+/// What a grid has made for a key (a plan) and extents, such as an executor. Of each key, a limited number of extents
+/// is kept: those that were used last.
 class bindings {
  public:
   /// What was made; null where it is not there. What a warm call pays for its plan: one look-up by address and one

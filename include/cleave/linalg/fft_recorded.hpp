@@ -160,7 +160,10 @@ constexpr value half_spectrum(operand x, const From&, const To&) {
   // N real numbers have N / 2 + 1 complex ones.
   const dim_id whole = What == transform::of_real ? t[position] : known_dim(other),
                half = What == transform::of_real ? known_dim(other) : t[position];
-  if (!in.extent_follows({half, cleave::detail::sum_of(2, whole), 2}, name_of(What), x.where)) return {&in, no_node};
+  extent_sum sum;
+  sum.constant = 2;
+  sum.terms.push_back({whole, 1});
+  if (!in.extent_follows({half, sum, 2}, name_of(What), x.where)) return {&in, no_node};
   t[position] = known_dim(other);
   return call_with_type<half_spectrum_kernel<From, To, What>>(std::array{x.from},
                                                               std::array<dim_ref, 2>{From::ref, To::ref}, t, x.where);
@@ -189,8 +192,8 @@ constexpr value ifft(operand x, const D&... along) {
 }
 CLEAVE_LIFT(ifft)
 /// `fft` of real numbers along `from`, of extent N. The result has the values for k = 0 ... N/2 along `to`, whose
-/// extent is N/2 + 1, which follows from N inside of a function; the other values are conjugates of these. Elements: float, double; the result is complex. Throws
-/// shape_error if the extents do not belong together. Otherwise as `fft`.
+/// extent is N/2 + 1, which follows from N inside of a function; the other values are conjugates of these. Elements:
+/// float, double; the result is complex. Throws shape_error if the extents do not belong together. Otherwise as `fft`.
 template <Dim From, Dim To>
 constexpr value rfft(operand x, const From& from, const To& to) {
   return detail::half_spectrum<transform::of_real>(x, from, to);

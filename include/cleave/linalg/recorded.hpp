@@ -6,7 +6,6 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/values.hpp>
 #include <cleave/linalg/strided.hpp>
-#include <cleave/rules/loop.hpp>
 
 #include <algorithm>
 
@@ -112,7 +111,7 @@ constexpr value as_matrix(const operand& x, dim_ref rows, dim_ref columns, std::
   }
   for (int i = 0; i < has.rank; ++i)
     if (!wanted.has(has[i])) return in.fail(fault::not_a_matrix, what, x.where, in.made().dims[has[i]].name);
-  return has[0] == wanted[0] ? x.from : cleave::detail::copied(in, x.from, wanted, x.where);
+  return has[0] == wanted[0] ? x.from : in.reordered(x.from, wanted, x.where);
 }
 
 /// x on and below the diagonal (above it: on and above), 0 elsewhere; the diagonal times a factor.

@@ -252,13 +252,15 @@ constexpr value panel_product(operand a, operand b, std::string_view what) {
 /// `summa<1 << 20>(a, b, inner, mesh(row / y, col / x))` is dot(a, b, inner).
 ///
 /// Shapes: a has `row` and `inner`, b has `inner` and `col`, and the result has `row` and `col`; there are no other
-/// dims. A matrix whose dims are in the other order is copied. Elements: float, double. Layouts: a is resharded to (row / y, inner / x), b to (inner / y, col / x), and the result has the given
-/// layout. Communication: panels of columns of a are broadcast along x, and panels of rows of b along y, so a device
-/// receives what it lacks of its rows of a and of its columns of b. A panel is as wide as the workspace allows, but at
-/// least one column and one row, and lies in one block of each operand.
+/// dims. A matrix whose dims are in the other order is copied. Elements: float, double. Layouts: a is resharded to (row
+/// / y, inner / x), b to (inner / y, col / x), and the result has the given layout. Communication: panels of columns of
+/// a are broadcast along x, and panels of rows of b along y, so a device receives what it lacks of its rows of a and of
+/// its columns of b. A panel is as wide as the workspace allows, but at least one column and one row, and lies in one
+/// block of each operand.
 ///
 /// The gradient is two products (`dot`), which the planner shards. Faults: no_function_for_element,
-/// element_types_differ, dim_missing, dim_used_twice, not_a_matrix, and those of `reshard`. Algorithm: SUMMA (van de Geijn and Watts 1997).
+/// element_types_differ, dim_missing, dim_used_twice, not_a_matrix, and those of `reshard`. Algorithm: SUMMA (van de
+/// Geijn and Watts 1997).
 template <std::int64_t Bytes, Dim Inner, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
 constexpr value summa(operand a, operand b, const Inner&,
                       const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>&) {

@@ -136,11 +136,11 @@ constexpr bool tall(const operand& a, dim_ref rows, dim_ref columns, dim_ref inn
 /// rows, and r is replicated along them.
 ///
 /// A column of zeros and fewer rows than columns give NaN. Where columns depend on each other up to rounding, q is
-/// orthonormal all the same, and r has small numbers on its diagonal. There is NaN where squares of elements overflow or
-/// underflow, and where columns differ in length by more than a factor of about 1e100. Faults: no_function_for_element,
-/// dim_missing, dim_used_twice. Algorithm: shifted Cholesky QR (Fukaya, Kannan, Nakatsukasa, Yamamoto and Yanagisawa
-/// 2020), repeated until the columns are orthonormal to rounding: twice for well-conditioned matrices, up to five times
-/// where their lengths are alike, and at most 16 times; derivative: Walter and Lehmann 2010.
+/// orthonormal all the same, and r has small numbers on its diagonal. There is NaN where squares of elements overflow
+/// or underflow, and where columns differ in length by more than a factor of about 1e100. Faults:
+/// no_function_for_element, dim_missing, dim_used_twice. Algorithm: shifted Cholesky QR (Fukaya, Kannan, Nakatsukasa,
+/// Yamamoto and Yanagisawa 2020), repeated until the columns are orthonormal to rounding: twice for well-conditioned
+/// matrices, up to five times where their lengths are alike, and at most 16 times; derivative: Walter and Lehmann 2010.
 template <Dim Rows, Dim Columns, Dim Inner>
 constexpr std::tuple<value, value> tall_qr(operand a, const Rows& rows, const Columns& columns, const Inner& inner) {
   if (!detail::tall(a, rows, columns, inner)) return {value{a.from.in, no_node}, value{a.from.in, no_node}};

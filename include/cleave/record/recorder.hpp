@@ -299,6 +299,14 @@ class recorder : public graph_writer {
     return broadcast(x, like, where);
   }
 
+  /// The same values in memory of their own, with the dims in the order of another type.
+  constexpr value reordered(value x, const tensor_type& type, source where) {
+    node n;
+    n.code = op::cast;
+    n.type = type;
+    return append(n, std::array{x}, where);
+  }
+
   /// Another name for a value, with a meaning for derivatives: identity, stop_gradient, barrier.
   constexpr value alias(op code, value x, source where) {
     if (!x.ok()) return missing(name_of(code), where);

@@ -43,7 +43,7 @@ constexpr value recorded_recurrence(recorder& in, value x, value factors, runnin
   n.exclusive = order.exclusive;
   x = in.broadcast(x, n.type, where);
   if (!x.ok()) return x;
-  if (in.at(x).type != n.type) x = copied(in, x, n.type, where);
+  if (in.at(x).type != n.type) x = in.reordered(x, n.type, where);
   const int d = in.dim_of(factors, order.along, "recurrence", where);
   if (d < 0) return {&in, no_node};
   n.which[0] = narrowed(d);

@@ -27,13 +27,6 @@ constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor
   return in.append(n, operands, where);
 }
 
-/// The same values in memory of their own, with the dims in another order.
-constexpr value copied(recorder& in, value x, const tensor_type& type, source where) {
-  node n;
-  n.code = op::cast;
-  n.type = type;
-  return in.append(n, std::array{x}, where);
-}
 /// A stack with the dim along which a loop runs first, so that what is at an index lies in one piece.
 constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
   if (!x.ok()) return x;
@@ -45,7 +38,7 @@ constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
   first.append(along);
   for (int i = 0; i < t.rank; ++i)
     if (t[i] != along) first.append(t[i]);
-  return copied(in, x, first, where);
+  return in.reordered(x, first, where);
 }
 
 constexpr value carry_into(recorder& in, std::uint8_t loop, value x, source where) {
@@ -79,7 +72,7 @@ constexpr value computed_for(recorder& in, std::string_view op, value carried, v
     while ((other & dim_bit(d)) == 0) ++d;
     return in.fail(fault::carry_changes, op, where, in.made().dims[d].name);
   }
-  return is_made_by_loop(in.at(next), in.at(carried).of) && was == is ? next : copied(in, next, was, where);
+  return is_made_by_loop(in.at(next), in.at(carried).of) && was == is ? next : in.reordered(next, was, where);
 }
 constexpr value loop_yield_of(recorder& in, value carried, value next, source where) {
   if (!carried.ok() || !next.ok()) return {&in, no_node};
@@ -116,7 +109,7 @@ constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, v
   const tensor_type t = in.at(predicate).type;
   if (t.rank != 0 || t.element != element::boolean) return in.refuse(fault::not_a_predicate, op, where);
   // It is read when carried values have gone on already.
-  if (!is_made_by_loop(in.at(predicate), loop)) predicate = copied(in, predicate, t, where);
+  if (!is_made_by_loop(in.at(predicate), loop)) predicate = in.reordered(predicate, t, where);
   static_cast<void>(loop_part(in, op::break_if, loop, t, std::array{predicate}, where));
 }
 

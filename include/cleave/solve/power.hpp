@@ -88,8 +88,8 @@ CLEAVE_LIFT(power_statement)
 ///
 /// It has converged when |A v - lambda v| is at most the tolerance times |lambda|. `options::start` is not read.
 /// `start` has any dims and any layout; its element type is float or double. Communication in each iteration: that of
-/// `a`, and three all-reduces of a number. It breaks down where v . A v is 0 or A v is not finite. There is no derivative.
-/// Faults: not_floating, not_a_count, operator_changes_type.
+/// `a`, and three all-reduces of a number. It breaks down where v . A v is 0 or A v is not finite. There is no
+/// derivative. Faults: not_floating, not_a_count, operator_changes_type.
 template <class A, Dim... History>
 constexpr auto power_iteration(const A& a, operand start, const options& when = {}, const History&... history) {
   return detail::power_of(a, start, when, history...);

@@ -201,7 +201,8 @@ auto on_host(const View& v) {
 /// `csr<...>`. Each device has its rows, finds the columns of others that they read, and tells the owners, once.
 ///
 /// Collective over the communicator of the grid, all of whose ranks are devices. Throws shape_error on all ranks if the
-/// numbers of rows and columns are no extents, if a triplet lies outside of the matrix or one rank has or receives more than 2^31 - 1 of them, and memory_error.
+/// numbers of rows and columns are no extents, if a triplet lies outside of the matrix or one rank has or receives more
+/// than 2^31 - 1 of them, and memory_error.
 template <class Matrix, class T = typename detail::parts_of<Matrix>::element>
 Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::span<const triplet<T>> triplets) {
   using names = typename detail::parts_of<Matrix>::names;

@@ -210,9 +210,9 @@ struct csr_of {
 
 /// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
 /// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
-/// over the same axis. `By` says which kernel multiplies the rows of a device. Several matrices in one function, which have
-/// the same dims and as a rule other numbers of entries, have a `Name` each:
-/// `csr<double, mesh(row / ranks), col, sparse::in_order, "preconditioner">`.
+/// over the same axis. `By` says which kernel multiplies the rows of a device. Several matrices in one function, which
+/// have the same dims and as a rule other numbers of entries, have a `Name` each: `csr<double, mesh(row / ranks), col,
+/// sparse::in_order, "preconditioner">`.
 template <class T, auto Rows, auto Columns, class By = in_order, text Name = "">
 using csr = typename detail::csr_of<T, Rows, Columns, By, Name>::type;
 
