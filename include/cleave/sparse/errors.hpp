@@ -41,9 +41,7 @@ namespace wording {
       "the first line is not '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
       "only coordinate matrices are read, of real, integer or pattern entries, general or symmetric",
       "there are not three numbers, of rows, columns and entries, equal ones of rows and columns if it is symmetric",
-      "an entry is not a row, a column and, unless it is a pattern, a number of the element type; of integer entries, "
-      "a "
-      "whole number that the type has exactly",
+      "an entry is not a row, a column and, unless it is a pattern, a number of the element type",
       "an entry lies outside of the matrix",
       "an entry of a symmetric matrix lies above the diagonal",
       "the file ends before all entries that it announces",
