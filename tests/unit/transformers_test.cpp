@@ -199,7 +199,7 @@ value ordered(const value& x, std::initializer_list<std::string_view> dims) {
   tensor_type t;
   t.element = x.in->at(x).type.element;
   for (std::string_view d : dims) t.append(static_cast<dim_id>(x.in->made().find_dim(d)));
-  return cleave::detail::copied(*x.in, x, t, {});
+  return x.in->reordered(x, t, {});
 }
 
 constexpr nn::attention_dims attended{position, source_, head};
