@@ -89,7 +89,7 @@ class gmres_method {
     const value r = loop_.residual_of(loop_.applied(a_, x));
     const called_at user(loop_.b);
     // The residual becomes larger by rounding at most, unless the operator is singular.
-    const value residual = norm(r), taken = last.loop.sound & loop_.finite(residual) & (residual <= 2 * size);
+    const value residual = norm(r), taken = last.loop.sound & loop_.finite(residual) & (residual <= 1.001 * size);
     state next{select(taken, x, s.x), select(taken, r, s.r), last.loop};
     next.loop.residual = select(taken, residual, size);
     next.loop.sound = taken;

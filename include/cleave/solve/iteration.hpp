@@ -39,7 +39,7 @@ enum class ended : std::int32_t {
   converged = 1,
   /// The next step would divide by zero, or a number is not finite, or the right-hand side is so large or so small that
   /// squares of the residual leave the range of its type. The solution is that of the last iteration whose residual was
-  /// finite; of GMRES, that of the last cycle that did not make the residual twice as large.
+  /// finite; of GMRES, that of the last cycle that did not make the residual larger.
   broke_down = 2,
 };
 

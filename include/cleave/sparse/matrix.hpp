@@ -28,18 +28,23 @@ constexpr value times(const Matrix& a, operand x) {
 }
 CLEAVE_LIFT(times)
 
+/// The name of a matrix, as a type: nvcc does not deduce it as a value.
+template <text Name>
+struct matrix_name {
+  static constexpr std::string_view word = Name.view();
+};
 /// The name of a dim that a matrix makes for itself: a word, the names of its own dims, and the name of the matrix.
-template <text Word, class Rows, class Columns, text Name>
+template <text Word, class Rows, class Columns, class Name>
 struct dim_name {
   static constexpr std::string_view rows = Rows::ref.name, columns = Columns::ref.name,
-                                    space = Name.view().empty() ? "" : " ";
-  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + Name.view().size() +
+                                    space = Name::word.empty() ? "" : " ";
+  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + Name::word.size() +
                                         space.size() + 2;
   static constexpr text<length + 1> made = [] {
     char letters[length + 1]{};
     std::size_t at = 0;
     for (const std::string_view part :
-         {Word.view(), std::string_view(" "), rows, std::string_view(","), columns, space, Name.view()})
+         {Word.view(), std::string_view(" "), rows, std::string_view(","), columns, space, Name::word})
       for (const char c : part) letters[at++] = c;
     return text<length + 1>(letters);
   }();
@@ -47,7 +52,7 @@ struct dim_name {
 };
 
 /// What a matrix is made of, as types.
-template <class Mesh, class Rows, class Axis, class Columns, class By, text Name>
+template <class Mesh, class Rows, class Axis, class Columns, class By, class Name>
 struct names {
   using by = By;
   using rows = Rows;
@@ -76,9 +81,9 @@ struct names {
 
 /// The types in a layout, and in the columns divided by its axis. nvcc cannot write the type that `decltype` gives of a
 /// template argument, but what is deduced from the arguments of that type.
-template <class Sharding, class Columns, class By, text Name>
+template <class Sharding, class Columns, class By, class Name>
 struct names_of;
-template <class Mesh, class Unreduced, class Rows, class Axis, class Columns, class By, text Name>
+template <class Mesh, class Unreduced, class Rows, class Axis, class Columns, class By, class Name>
 struct names_of<sharding<Mesh, Unreduced, sharded_dim<Rows, Axis>>, sharded_dim<Columns, Axis>, By, Name> {
   using type = names<Mesh, Rows, Axis, Columns, By, Name>;
 };
@@ -193,7 +198,7 @@ struct matrix {
 };
 
 namespace detail {
-template <class T, auto Rows, auto Columns, class By, text Name>
+template <class T, auto Rows, auto Columns, class By, class Name>
 struct csr_of {
   using made_of =
       typename names_of<std::remove_cvref_t<decltype(Rows)>, decltype(Columns / axis_of(Rows)), By, Name>::type;
@@ -214,7 +219,7 @@ struct csr_of {
 /// have the same dims and as a rule other numbers of entries, have a `Name` each: `csr<double, mesh(row / ranks), col,
 /// sparse::in_order, "preconditioner">`.
 template <class T, auto Rows, auto Columns, class By = in_order, text Name = "">
-using csr = typename detail::csr_of<T, Rows, Columns, By, Name>::type;
+using csr = typename detail::csr_of<T, Rows, Columns, By, detail::matrix_name<Name>>::type;
 
 /// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
 /// index of those is one more vector. In the result the dim of the rows has its position. Unless the type of the matrix
