@@ -244,7 +244,7 @@ void expect_says(const std::string& got, const std::string& words) {
 }
 
 // Matrices with the same dims and other numbers of entries, in one function.
-using Other = sparse::csr<double, mesh(row / data), col, sparse::in_order, "other">;
+using Other = sparse::csr<double, mesh(row / data), col, sparse::in_order, cleave::dim<"other">>;
 constexpr cleave::function sum_of_products([](auto a, auto b, auto x) {
   return sparse::multiply(a, x) + sparse::multiply(b, x);
 });

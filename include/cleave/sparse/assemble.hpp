@@ -210,10 +210,9 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::spa
   const typename names::axis axis{};
   const MPI_Comm along = context.comm(axis);
   const std::int64_t parts = context.size(axis), here = context.index(axis);
-  for (const auto& [name, extent] : {std::pair(names::rows::ref.name, rows), {names::columns::ref.name, columns}}) {
-    if (extent < 0) raise<shape_error>(cleave::wording::extent_negative(name, extent));
-    if (extent > INT64_MAX / 16) raise<shape_error>(cleave::wording::too_many_bytes());
-  }
+  if (rows < 0) raise<shape_error>(cleave::wording::extent_negative(names::rows::ref.name, rows));
+  if (columns < 0) raise<shape_error>(cleave::wording::extent_negative(names::columns::ref.name, columns));
+  if (std::max(rows, columns) > INT64_MAX / 16) raise<shape_error>(cleave::wording::too_many_bytes());
   detail::check_places(g, rows, columns, triplets);
   const detail::replicas same(g, here);
   const std::vector<triplet<T>> own = detail::own_triplets(g, along, same, rows, triplets);

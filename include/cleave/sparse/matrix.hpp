@@ -19,6 +19,11 @@ struct in_order {
   using kernel = detail::rows_kernel<T, Rows, Columns>;
 };
 
+/// The name of a matrix that needs none.
+struct unnamed {
+  static constexpr dim_ref ref{};
+};
+
 namespace detail {
 
 /// What `a(x)` is inside a function, for statements.
@@ -28,23 +33,18 @@ constexpr value times(const Matrix& a, operand x) {
 }
 CLEAVE_LIFT(times)
 
-/// The name of a matrix, as a type: nvcc does not deduce it as a value.
-template <text Name>
-struct matrix_name {
-  static constexpr std::string_view word = Name.view();
-};
 /// The name of a dim that a matrix makes for itself: a word, the names of its own dims, and the name of the matrix.
 template <text Word, class Rows, class Columns, class Name>
 struct dim_name {
   static constexpr std::string_view rows = Rows::ref.name, columns = Columns::ref.name,
-                                    space = Name::word.empty() ? "" : " ";
-  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + Name::word.size() +
+                                    space = Name::ref.name.empty() ? "" : " ";
+  static constexpr std::size_t length = Word.view().size() + rows.size() + columns.size() + Name::ref.name.size() +
                                         space.size() + 2;
   static constexpr text<length + 1> made = [] {
     char letters[length + 1]{};
     std::size_t at = 0;
     for (const std::string_view part :
-         {Word.view(), std::string_view(" "), rows, std::string_view(","), columns, space, Name::word})
+         {Word.view(), std::string_view(" "), rows, std::string_view(","), columns, space, Name::ref.name})
       for (const char c : part) letters[at++] = c;
     return text<length + 1>(letters);
   }();
@@ -216,10 +216,10 @@ struct csr_of {
 /// The type of a sparse matrix of numbers of type T, float or double: `csr<double, mesh(row / ranks), col>`. The rows
 /// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
 /// over the same axis. `By` says which kernel multiplies the rows of a device. Several matrices in one function, which
-/// have the same dims and as a rule other numbers of entries, have a `Name` each: `csr<double, mesh(row / ranks), col,
-/// sparse::in_order, "preconditioner">`.
-template <class T, auto Rows, auto Columns, class By = in_order, text Name = "">
-using csr = typename detail::csr_of<T, Rows, Columns, By, detail::matrix_name<Name>>::type;
+/// have the same dims and as a rule other numbers of entries, have a `Name` each, which is that of a dim:
+/// `csr<double, mesh(row / ranks), col, sparse::in_order, dim<"preconditioner">>`.
+template <class T, auto Rows, auto Columns, class By = in_order, class Name = unnamed>
+using csr = typename detail::csr_of<T, Rows, Columns, By, Name>::type;
 
 /// The product of a sparse matrix with x, which has the dim of the columns, and any others: each
 /// index of those is one more vector. In the result the dim of the rows has its position. Unless the type of the matrix
