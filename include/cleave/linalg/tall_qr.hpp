@@ -137,7 +137,7 @@ constexpr bool tall(const operand& a, dim_ref rows, dim_ref columns, dim_ref inn
 ///
 /// A column of zeros and fewer rows than columns give NaN. Where columns depend on each other up to rounding, q is
 /// orthonormal all the same, and r has small numbers on its diagonal. There is NaN where squares of elements overflow
-/// or underflow, and where columns differ in length by more than a factor of about 1e100. Faults:
+/// or underflow, and, in double, where columns differ in length by more than a factor of about 1e100. Faults:
 /// no_function_for_element, dim_missing, dim_used_twice. Algorithm: shifted Cholesky QR (Fukaya, Kannan, Nakatsukasa,
 /// Yamamoto and Yanagisawa 2020), repeated until the columns are orthonormal to rounding: twice for well-conditioned
 /// matrices, up to five times where their lengths are alike, and at most 16 times; derivative: Walter and Lehmann 2010.

@@ -74,7 +74,7 @@ struct reader {
   constexpr bool is_complete(const domain_dim& d) const {
     return d.is_ring || (d.complete && (!stepped || d.read == border::zero));
   }
-  /// Whether beyond a face of dim d, which decides, the condition of another dim would take the place of zeros.
+  /// Whether beyond a face of dim d, which decides, the condition of another dim would replace zeros.
   constexpr bool zeros_are_replaced(const offsets<Rank>& at, std::size_t d) const {
     if (dims[d].is_ring || dims[d].read != border::zero) return false;
     for (std::size_t e = d + 1; e < Rank; ++e)
