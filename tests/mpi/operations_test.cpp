@@ -364,6 +364,71 @@ TEST(operations, in_manual_mode_with_pieces_of_any_length) {
   }
 }
 
+/// Shards move along an axis in one row of the mesh only, and the other rows wait for that: the first use of a group is
+/// behind them all by then.
+struct first_row_moves {
+  static constexpr std::string_view name = "first_row_moves";
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
+    static_cast<void>(here.comm(model));
+    const auto to = out.view<double*>();
+    if (here.index(data) == 0) here.shift(in[0].view<const double*>(), to, 1, model);
+    else Kokkos::deep_copy(to, -1.0);
+    MPI_Barrier(here.comm(data, model));
+  }
+};
+TEST(operations, in_manual_mode_some_groups_go_on_alone) {
+  using X = tensor<double, mesh(row / data / model)>;
+  constexpr cleave::function f([](auto x) {
+    return cleave::local<first_row_moves>(cleave::result<double>(mesh(row / data / model)),
+                                          reshard(x, mesh(row / data / model)));
+  });
+  for (const cleave::grid& g : grids()) {
+    const std::int64_t columns = g.size(model), devices = g.size();
+    X x(g, {devices}), y(g, {devices});
+    x.fill_by([](const auto& at) { return static_cast<double>(at[0]); });
+    y = f(x);
+    const auto got = y.to_global();
+    for (std::int64_t i = 0; i < devices; ++i)
+      EXPECT_EQ(got[static_cast<std::size_t>(i)],
+                i < columns ? static_cast<double>((i + columns - 1) % columns) : -1.0);
+  }
+}
+
+/// A copy. Device 0 is late, and looks for messages that nobody has sent to a kernel.
+struct late_listener {
+  static constexpr std::string_view name = "late_listener";
+  void operator()(const cleave::local_context& here, std::span<const cleave::shard> in,
+                  const cleave::shard& out) const {
+    const MPI_Comm comm = here.comm(data);
+    Kokkos::deep_copy(out.view<double*>(), in[0].view<const double*>());
+    if (here.index(data) != 0) return;
+    int found = 0;
+    const double start = MPI_Wtime();
+    while (found == 0 && MPI_Wtime() < start + 0.1)
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, MPI_STATUS_IGNORE);
+    EXPECT_EQ(found, 0);
+  }
+};
+TEST(operations, in_manual_mode_only_kernels_use_the_communicator) {
+  using X = tensor<double, mesh(row / data)>;
+  constexpr cleave::function f([](auto x) {
+    return reshard(cleave::local<late_listener>(cleave::result<double>(mesh(row / data)), reshard(x, mesh(row / data))),
+                   mesh(row));
+  });
+  const support::only_mpi transport;
+  const std::int64_t n = support::ranks(), limit = cleave::comm::count_limit();
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {n, 1});
+  X x(g, {4 * n});
+  tensor<double, mesh(row)> y(g, {4 * n});
+  x.fill_by([](const auto& at) { return static_cast<double>(at[0]); });
+  // So that the shards are gathered by messages.
+  cleave::comm::count_limit() = 3;
+  y = f(x);
+  cleave::comm::count_limit() = limit;
+  EXPECT_EQ(y.to_global(), x.to_global());
+}
+
 TEST(operations, in_manual_mode_with_every_collective) {
   const std::int64_t n = support::ranks();
   const cleave::grid g(mesh, MPI_COMM_WORLD, {n, 1});

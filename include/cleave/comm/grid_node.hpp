@@ -18,9 +18,11 @@ struct kept_group {
   /// Of all its ranks, or of those on this node.
   node_group together{};
   indexed_vector<int> on_node{};
+  /// For kernels of the user.
+  MPI_Comm of_kernels = MPI_COMM_NULL;
 
   void release() {
-    for (MPI_Comm* c : {&ranks.handle, &ranks.across, &near.handle})
+    for (MPI_Comm* c : {&of_kernels, &ranks.handle, &ranks.across, &near.handle})
       if (*c != MPI_COMM_NULL) MPI_Comm_free(c);
   }
 };

@@ -153,6 +153,15 @@ class grid_state {
   /// The same devices in the order of the blocks of a dim that is sharded over a list of axes, or in the reverse order.
   const comm::group& in_order(axis_list list, bool backwards) { return group_over(list, backwards).ranks; }
   const comm::group& connected(axis_list list) { return connected(group_over(list, false)); }
+  /// A communicator of the same devices on which only kernels of the user communicate, who may receive with any tag:
+  /// messages of steps that are in flight never meet theirs. Collective in the same way.
+  MPI_Comm of_kernels(axis_set axes) {
+    comm::kept_group& g = group_over(axes);
+    connected(g);
+    if (g.of_kernels == MPI_COMM_NULL)
+      guarded([&] { comm::check(MPI_Comm_dup(g.ranks.handle, &g.of_kernels), "MPI_Comm_dup"); });
+    return g.of_kernels;
+  }
   /// Where rank `r` of the group over `axes` stands.
   coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 

@@ -117,10 +117,10 @@ class local_context {
   /// The position of this device along an axis.
   std::int64_t index(const MeshAxis auto& axis) const { return grid_->here()[number(axis)]; }
   /// The communicator of the devices that differ from this one on the given axes only. Its ranks count through these
-  /// axes; the first axis of the mesh is the major one.
+  /// axes; the first axis of the mesh is the major one. Only kernels communicate on it, so that any tag may be used.
   template <MeshAxis... Axes>
   MPI_Comm comm(const Axes&... axes) const {
-    return group(axes...).handle;
+    return grid_->of_kernels(set_of(axes...));
   }
 
   /// The number of this device among all of the grid.
@@ -199,7 +199,7 @@ class local_context {
     const detail::span_of_view sent = detail::span_of(from), received = detail::span_of(to);
     check_parts(sent, received, 1);
     detail::reached in(sent, true, false), out(received, false, true);
-    const comm::group& g = grid_->connected(axis_set{}.with(number(axis)));
+    const comm::group& g = group(axis);
     const auto neighbour = [&](std::int64_t step) { return as_int(((g.rank + step) % g.size + g.size) % g.size); };
     comm::messages m;
     m.receive(out.data(), received.elements, received.element, neighbour(-by), g);
@@ -228,10 +228,15 @@ class local_context {
     return a;
   }
   template <class... Axes>
-  const comm::group& group(const Axes&... axes) const {
+  axis_set set_of(const Axes&... axes) const {
     axis_set set;
     ((set = set.with(number(axes))), ...);
-    return grid_->group_of(set);
+    return set;
+  }
+  /// With all that is collective over the grid at the first time, so that only some groups may go on from here.
+  template <class... Axes>
+  const comm::group& group(const Axes&... axes) const {
+    return grid_->connected(set_of(axes...));
   }
   static comm::call_count part_of(std::int64_t n) {
     return comm::as_count(n < comm::count_limit() ? n : comm::count_limit());
