@@ -168,6 +168,20 @@ TEST(checked, a_rank_that_does_not_come) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST(checked, time_limits_that_are_none) {
+  const cleave::grid g = sharded_grid({});
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double limit : {0.0, -1.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    // Of one rank alone.
+    const std::string what = error_of<cleave::environment_error>([&] {
+      if (support::rank() == 0) g.check({.calls = true, .time_limit = limit});
+      else g.check({.calls = true});
+    });
+    EXPECT_TRUE(contains(what, "time limit of checks is not a number above 0")) << what;
+    EXPECT_FALSE(g.state().checked().any());
+  }
+}
+
 constexpr cleave::function halved([](auto x, auto tolerance) {
   return cleave::repeat_until(
       x, [](const auto& v) { return v * 0.5; }, [&](const auto& v) { return max(abs(v)) < tolerance; }, 100);

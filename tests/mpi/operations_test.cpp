@@ -218,8 +218,9 @@ TEST(operations, in_manual_mode_with_a_collective) {
 /// A copy, or an exception on every rank.
 struct may_throw {
   static constexpr std::string_view name = "may_throw";
-  static inline bool now = false;
+  static inline bool now = false, mpi_fails_too = false;
   void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& out) const {
+    if (now && mpi_fails_too) support::fail_calls(1);
     if (now) throw std::runtime_error("stopped");
     Kokkos::deep_copy(out.view<double**>(), in[0].view<const double**>());
   }
@@ -255,6 +256,25 @@ TEST(operations, may_throw_while_an_exchange_is_under_way) {
           ASSERT_EQ(got[static_cast<std::size_t>(i * 50 + j)], (wave((i + 8) % 9, j) + times) * (wave(i, j) + times));
     }
   }
+}
+
+// What is under way then cannot be finished either.
+TEST(operations, may_throw_while_an_exchange_fails) {
+  const support::only_mpi transport;
+  const std::int64_t n = support::ranks();
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {n, 1});
+  Timed x(g, {2 * n, 50}), y(g, {2 * n, 50});
+  y = beside_an_exchange(x);
+  may_throw::now = may_throw::mpi_fails_too = true;
+  if (n > 1) {
+    EXPECT_THROW(y = beside_an_exchange(x), cleave::mpi_error);
+    EXPECT_THROW(y = beside_an_exchange(x), cleave::mpi_error);
+  } else {
+    EXPECT_THROW(y = beside_an_exchange(x), std::runtime_error);
+  }
+  support::fail_calls(0);
+  may_throw::now = may_throw::mpi_fails_too = false;
+  EXPECT_EQ(g.state().broken(), n > 1);
 }
 
 /// Each device's shard replaced by that of its neighbour, its rows counted, and all of it gathered.

@@ -16,11 +16,20 @@ namespace {
 std::int64_t bytes_moved = 0;
 std::int64_t calls_made = 0;
 std::int64_t messages_sent = 0;
-std::int64_t calls_to_fail = 0;
 std::int64_t order = 0;
 
-/// Whether this call is to return a failure instead of being made.
-bool fails() { return calls_to_fail > 0 && calls_to_fail-- > 0; }
+/// Which of the calls to come return a failure instead of being made.
+struct failures {
+  std::int64_t next = 0, after = 0;
+
+  bool hit() {
+    if (next == 0 || after-- > 0) return false;
+    after = 0;
+    --next;
+    return true;
+  }
+} failures_of_calls, failures_of_set_up;
+bool fails() { return failures_of_calls.hit(); }
 
 std::int64_t size_of(MPI_Datatype type) {
   int size = 0;
@@ -75,7 +84,8 @@ std::int64_t support::sent_messages() { return messages_sent + cleave::comm::tra
 std::int64_t support::collective_order() {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(order) + cleave::comm::traffic().order);
 }
-void support::fail_calls(std::int64_t next) { calls_to_fail = next; }
+void support::fail_calls(std::int64_t next, std::int64_t after) { failures_of_calls = {next, after}; }
+void support::fail_set_up(std::int64_t next, std::int64_t after) { failures_of_set_up = {next, after}; }
 void support::reset_charges() {
   bytes_moved = 0;
   calls_made = 0;
@@ -186,6 +196,7 @@ int MPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, 
 }
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   const support::uncounted in_mpi;
+  if (fails()) return MPI_ERR_OTHER;
   return network::wait_all(count, requests, statuses);
 }
 int MPI_Testall(int count, MPI_Request requests[], int* done, MPI_Status statuses[]) {
@@ -205,6 +216,15 @@ int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm)
   note_order(__func__, comm);
   const std::int64_t bytes = charge_message(count, type, root, comm);
   return network::collective(bytes, comm, [&] { return PMPI_Bcast(data, count, type, root, comm); });
+}
+int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  const support::uncounted in_mpi;
+  return failures_of_set_up.hit() ? MPI_ERR_OTHER : PMPI_Ibcast(data, count, type, root, comm, request);
+}
+int MPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
+  const support::uncounted in_mpi;
+  return failures_of_set_up.hit() ? MPI_ERR_OTHER : PMPI_Iallreduce(in, out, count, type, op, comm, request);
 }
 
 #if MPI_VERSION >= 4

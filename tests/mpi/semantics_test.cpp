@@ -3,6 +3,8 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/tensor/distributions.hpp>
+#include <cleave/tensor/slabs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -365,7 +367,7 @@ TEST(semantics, input_is_agreed_when_tensors_are_made_and_never_again) {
 TEST(semantics, failed_calls_of_mpi_break_the_grid) {
   const support::only_mpi no_windows;
   const cleave::grid fine(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
-  const auto broken_by = [&](auto&& use) {
+  const auto broken_by = [&](auto&& use, std::int64_t after = 0) {
     cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
     Rows x(g, {2 * support::ranks(), 3});
     f64<mesh(col)> sums(g, {3});
@@ -373,7 +375,7 @@ TEST(semantics, failed_calls_of_mpi_break_the_grid) {
     const f64<mesh(col, row)> turned(g, {3, 2 * support::ranks()});
     sums = sum(x, row);
     const std::string what = mpi_error_of([&] {
-      support::fail_calls(1);
+      support::fail_calls(1, after);
       use(g, x, sums, whole, turned);
     });
     support::fail_calls(0);
@@ -387,6 +389,7 @@ TEST(semantics, failed_calls_of_mpi_break_the_grid) {
       EXPECT_EQ(mpi_error_of([&] { x = x + 1.0; }), again);
       EXPECT_EQ(mpi_error_of([&] { Rows(g, {1, 1}); }), again);
       EXPECT_EQ(mpi_error_of([&] { x.to_global(); }), again);
+      EXPECT_EQ(mpi_error_of([&] { gather_to(x, 0); }), again);
       EXPECT_EQ(support::charged_calls(), 0);
     }
     return what;
@@ -398,10 +401,55 @@ TEST(semantics, failed_calls_of_mpi_break_the_grid) {
   EXPECT_EQ(broken_by([](auto&, auto& x, auto&, auto&, auto&) { x.to_global(); }).empty(), !several);
   EXPECT_EQ(broken_by([](auto&, auto& x, auto&, auto&, auto& turned) { copy(x, turned); }).empty(), !several);
   EXPECT_FALSE(broken_by([](auto& g, auto&, auto&, auto&, auto&) { Rows(g, {1, 1}); }).empty());
+  // Whichever call it is.
+  for (std::int64_t after = 0; after < 3; ++after) {
+    const bool fails = several || after == 0;
+    EXPECT_EQ(broken_by([](auto&, auto& x, auto&, auto&, auto&) { gather_to(x, 0); }, after).empty(), !fails) << after;
+    const auto scatter = [](auto&, auto& x, auto&, auto&, auto&) {
+      scatter_from(std::vector<double>(static_cast<std::size_t>(6 * support::ranks())), 0, x);
+    };
+    EXPECT_EQ(broken_by(scatter, after).empty(), !(several || after < 2)) << after;
+    const auto in_slabs = [](auto&, auto& x, auto&, auto&, auto&) { gather_slabs(x, 0, 1 << 20, [](auto...) {}); };
+    EXPECT_FALSE(broken_by(in_slabs, after).empty()) << after;
+  }
+  const auto blocks = [](auto&, auto& x, auto&, auto&, auto&) {
+    const Kokkos::View<double**, Kokkos::LayoutRight, Kokkos::HostSpace> mine("mine", 2, 3);
+    from_blocks(mine, {{}, {}}, x);
+  };
+  EXPECT_FALSE(broken_by(blocks).empty());
   // Other grids on the same ranks are as they were.
   Rows x(fine, {3, 3});
   x = x + 1.0;
   EXPECT_EQ(x.to_global(), std::vector<double>(9, 1.0));
+}
+
+/// Binding a plan sets up memory that ranks share, which communicates too.
+TEST(semantics, failures_while_plans_are_bound_break_the_grid) {
+  using Long = f64<mesh(row / data, deep)>;
+  const std::int64_t n = support::ranks();
+  // Longer than the slots that a group begins with.
+  constexpr std::int64_t wide = 100000;
+  for (const bool strided : {false, true}) {
+    const cleave::grid g(mesh, MPI_COMM_WORLD, {n, 1});
+    const Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> padded("padded", 2, wide + 1);
+    const auto inside = Kokkos::subview(padded, Kokkos::ALL, std::pair<std::size_t, std::size_t>(0, wide));
+    const Long x = strided ? Long(g, {2 * n, wide}, inside) : Long(g, {2 * n, wide});
+    const Rows few(g, {2 * n, 3});
+    f64<mesh(deep)> sums(g, {wide});
+    f64<mesh(col)> sums_of_few(g, {3});
+    // This makes the group.
+    sums_of_few = sum(few, row);
+    const std::string what = mpi_error_of([&] {
+      support::fail_set_up(1);
+      sums = sum(x, row);
+    });
+    support::fail_set_up(0);
+    const bool shares = n > 1 && g.state().group_of(cleave::axis_set{}.with(0)).together != nullptr;
+    EXPECT_EQ(!what.empty(), shares) << what;
+    EXPECT_EQ(g.state().broken(), shares);
+    const std::string again = "cleave: a call of MPI failed on this grid earlier; it cannot be used any more";
+    EXPECT_EQ(mpi_error_of([&] { sums = sum(x, row); }), shares ? again : "");
+  }
 }
 
 /// Destroyed by the C++ runtime after main has finalized MPI and Kokkos.

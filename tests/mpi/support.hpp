@@ -27,8 +27,11 @@ std::int64_t sent_messages();
 /// wait for each other.
 std::int64_t collective_order();
 void reset_charges();
-/// Makes the next calls of MPI that communicate return MPI_ERR_OTHER, without communicating; 0 ends that.
-void fail_calls(std::int64_t next);
+/// Makes the next calls of MPI that communicate, after so many others, return MPI_ERR_OTHER without communicating; 0
+/// ends that.
+void fail_calls(std::int64_t next, std::int64_t after = 0);
+/// The same of calls by which memory is set up for ranks to share. They are not counted as communication.
+void fail_set_up(std::int64_t next, std::int64_t after = 0);
 /// The largest number of all ranks, without being counted.
 std::int64_t over_ranks(std::int64_t mine);
 

@@ -51,7 +51,7 @@ struct evaluation_error : error {
 };
 
 /// MPI or Kokkos is not initialised yet, or has been finalised; or a variable of the environment has a word that means
-/// nothing.
+/// nothing; or a setting that may be there has such a value.
 struct environment_error : error {
   using error::error;
 };

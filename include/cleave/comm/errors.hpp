@@ -130,6 +130,10 @@ namespace wording {
 [[gnu::cold]] inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
   return sentence({"rank ", number(rank), " did not arrive within ", number(seconds), " s at ", call});
 }
+/// mend: Give seconds, such as `grid.check({.calls = true, .time_limit = 60})`. To wait without end, leave checks off.
+[[gnu::cold]] inline std::string time_limit_not_above_0() {
+  return "cleave: the time limit of checks is not a number above 0 on some rank";
+}
 /// mend: Construct the grid on all ranks of the communicator, in the same order as others. If some ranks are only slow,
 /// raise the limit: CLEAVE_TIME_LIMIT in the environment.
 [[gnu::cold]] inline std::string grid_not_everywhere(std::int64_t seconds) {

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -95,11 +96,13 @@ class grid_state {
   /// Whether steps compute while messages are under way.
   bool overlaps() const { return overlaps_; }
   /// Turns checks on or off. Collective over all ranks; what one of them asks for holds for all, with the longest
-  /// limit.
+  /// limit. Throws environment_error on all ranks if a limit is no number above 0, as in the environment.
   void check(const checks& c) {
     require_usable();
-    double mine[3] = {c.calls ? 1.0 : 0.0, c.nans ? 1.0 : 0.0, c.time_limit}, all[3] = {};
-    guarded([&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, everyone_.handle), "MPI_Allreduce"); });
+    const bool fits = c.time_limit > 0 && c.time_limit <= std::numeric_limits<double>::max();
+    double mine[4] = {c.calls ? 1.0 : 0.0, c.nans ? 1.0 : 0.0, fits ? c.time_limit : 0, fits ? 0.0 : 1.0}, all[4] = {};
+    guarded([&] { comm::check(MPI_Allreduce(mine, all, 4, MPI_DOUBLE, MPI_MAX, everyone_.handle), "MPI_Allreduce"); });
+    if (all[3] != 0) raise<environment_error>(wording::time_limit_not_above_0());
     checked_ = {all[0] != 0, all[1] != 0, all[2]};
     if (checked_.any() && active() && !agreement_)
       agreement_ = owned<comm::agreement>(new comm::agreement(world_.handle));

@@ -34,7 +34,13 @@ class executor {
       program_.abandon();
       throw;
     } catch (...) {
-      program_.finish_exchanges();
+      try {
+        program_.finish_exchanges();
+      } catch (...) {
+        // Messages stay under way, so the ranks are out of step from now on.
+        program_.abandon();
+        throw;
+      }
       throw;
     }
     program_.finish(outputs);
@@ -59,7 +65,8 @@ executor& executor_for(grid_state& grid, const runnable& code, indexed_span<cons
     // Completing may throw; nothing is kept then.
     const sizes at = complete();
     grid.bound().make_room(&code);
-    found = grid.bound().keep(&code, extents, std::shared_ptr<void>(new executor(grid, at, code)));
+    grid.guarded(
+        [&] { found = grid.bound().keep(&code, extents, std::shared_ptr<void>(new executor(grid, at, code))); });
   }
   return *as<executor>(found);
 }

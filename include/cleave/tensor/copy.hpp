@@ -71,7 +71,8 @@ class whole_on_rank {
  public:
   /// Collective over the communicator of the tensor's grid. Throws mesh_error on all ranks if there is no such rank.
   whole_on_rank(const tensor_state& t, int rank)
-      : alone_(mesh_value{}, t.grid.state().everyone().handle, {}, on_ranks{rank, 1}),
+      : alone_(t.grid.state().guarded(
+            [&] { return grid(mesh_value{}, t.grid.state().everyone().handle, {}, on_ranks{rank, 1}); })),
         bytes_(t.global.elements() * size_of(t.element)) {}
   bool is_here() const { return alone_.active(); }
   /// To memory of the host that `make_room` gives, where the rank is. Throws memory_error on all ranks.
@@ -79,33 +80,42 @@ class whole_on_rank {
   void gather(const tensor_state& t, F&& make_room) {
     require_kokkos();
     void* host = nullptr;
-    const void* shard = nullptr;
-    std::optional<comm::grid_copy> copy;
-    comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
-      // First, as it makes groups of a partial tensor.
-      copy.emplace(t.grid.state(), alone_.state(), transfer(t, t.where, layout{}));
-      if (is_here()) host = make_room();
-      shard = t.packed();
-      if (is_here() && !on_host) all_ = allocate(bytes_);
+    guarded(t, [&] {
+      const void* shard = nullptr;
+      std::optional<comm::grid_copy> copy;
+      comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
+        // First, as it makes groups of a partial tensor.
+        copy.emplace(t.grid.state(), alone_.state(), transfer(t, t.where, layout{}));
+        if (is_here()) host = make_room();
+        shard = t.packed();
+        if (is_here() && !on_host) all_ = allocate(bytes_);
+      });
+      copy->run(shard, on_host ? host : all_.get());
     });
-    copy->run(shard, on_host ? host : all_.get());
     if (is_here() && !on_host) copy_bytes<Kokkos::HostSpace, memory_space>(host, all_.get(), bytes_);
   }
   void scatter(const tensor_state& t, const void* host) {
     require_kokkos();
-    void* shard = nullptr;
-    std::optional<comm::grid_copy> copy;
-    comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
-      copy.emplace(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where));
-      if (is_here() && !on_host) all_ = allocate(bytes_);
-      shard = t.begin_writing();
+    guarded(t, [&] {
+      void* shard = nullptr;
+      std::optional<comm::grid_copy> copy;
+      comm::allocate_on_all(t.grid.state().everyone().handle, [&] {
+        copy.emplace(alone_.state(), t.grid.state(), transfer(t, layout{}, t.where));
+        if (is_here() && !on_host) all_ = allocate(bytes_);
+        shard = t.begin_writing();
+      });
+      if (is_here() && !on_host) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
+      copy->run(on_host ? host : all_.get(), shard);
     });
-    if (is_here() && !on_host) copy_bytes<memory_space, Kokkos::HostSpace>(all_.get(), host, bytes_);
-    copy->run(on_host ? host : all_.get(), shard);
     t.end_writing();
   }
 
  private:
+  /// A failure breaks both grids: messages may still be on their way between them.
+  template <class F>
+  void guarded(const tensor_state& t, F&& f) {
+    alone_.state().guarded([&] { t.grid.state().guarded(f); });
+  }
   static comm::grid_transfer transfer(const tensor_state& t, const layout& from, const layout& to) {
     comm::grid_transfer made{t.element, t.global, from, to, {}};
     for (int i = 0; i < t.global.rank; ++i) made.position[i] = i;

@@ -135,14 +135,15 @@ struct local_array {
   strides stride{};
 };
 /// Whether something holds on any rank. Collective.
-inline bool on_any_rank(const grid_state& g, bool here) {
+inline bool on_any_rank(grid_state& g, bool here) {
   const int mine = here ? 1 : 0;
   int any = 0;
-  comm::check(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, g.everyone().handle), "MPI_Allreduce");
+  g.guarded(
+      [&] { comm::check(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, g.everyone().handle), "MPI_Allreduce"); });
   return any != 0;
 }
 /// Throws on all ranks if the array of any rank is not as long as its part.
-inline void check_arrays(const grid_state& g, bool fits) {
+inline void check_arrays(grid_state& g, bool fits) {
   if (on_any_rank(g, !fits)) raise<view_error>(wording::array_misfit());
 }
 /// The View of a caller, if it has the extents of the part of this rank.

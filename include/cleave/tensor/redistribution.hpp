@@ -199,11 +199,11 @@ struct redistribution::parts {
 /// A shard of a partial tensor after it was reduced.
 [[gnu::cold]] inline std::shared_ptr<void> reduced_shard(const tensor_state& t, const void* in) {
   grid_state& on = t.grid.state();
-  comm::all_reduce reduce(on,
-                          {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
-  const comm::scratch_bytes needs = reduce.needs();
   std::shared_ptr<void> memory, staging, out;
   on.guarded([&] {
+    comm::all_reduce reduce(on,
+                            {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
+    const comm::scratch_bytes needs = reduce.needs();
     comm::allocate_on_all(on.world().handle, [&] {
       memory = allocate(needs.memory);
       staging = allocate<Kokkos::HostSpace>(needs.host);

@@ -75,16 +75,18 @@ class slab_gathering {
     rows_ = std::min<std::int64_t>(rows_, INT_MAX);
   }
   void run(const slab_taker& to) {
-    comm::allocate_on_all(all_.handle, [&] { in_ = as<const char>(t_.packed()); });
+    t_.grid.state().guarded([&] { comm::allocate_on_all(all_.handle, [&] { in_ = as<const char>(t_.packed()); }); });
     if (!t_.where.unreduced().empty() && t_.grid.active())
       in_ = as<const char>((reduced_ = reduced_shard(t_, in_)).get());
     wait_for_kernels();
     if (row_bytes_ == 0) return;
     const std::int64_t rows = t_.global[0];
     std::unique_ptr<char[]> slab;
-    comm::allocate_on_all(all_.handle, [&] {
-      if (all_.rank == root_) slab.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
-      if (!on_host && sends_) staged_.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
+    t_.grid.state().guarded([&] {
+      comm::allocate_on_all(all_.handle, [&] {
+        if (all_.rank == root_) slab.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
+        if (!on_host && sends_) staged_.reset(new char[as_size(std::min(rows, rows_) * row_bytes_)]);
+      });
     });
     std::exception_ptr thrown;
     for (std::int64_t first = 0; first < rows; first += rows_) {

@@ -179,7 +179,7 @@ struct strided_executor {
       ghosts[i] = t->ghosts;
       given.ghosts[i] = &ghosts[i];
     }
-    code = owned<executor>(new executor(site.grid(), at, program, &given));
+    site.grid().guarded([&] { code = owned<executor>(new executor(site.grid(), at, program, &given)); });
   }
   bool uses_view(std::size_t operand) const { return given.of[operand] != nullptr; }
 };
