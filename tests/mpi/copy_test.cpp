@@ -285,6 +285,34 @@ TEST(parts, sizes_are_agreed) {
   for (const std::string& what : {make(n, {1, 1}), make(n + 1, {0, 1}), make(1, {-1, 1}), make(1, {0, 0})})
     EXPECT_NE(what.find("the communicator has the ranks 0 to " + std::to_string(n - 1)), std::string::npos) << what;
   EXPECT_EQ(make(1, {support::rank(), 1}).empty(), n == 1);
+  // What some ranks take for all of them is outside for the others.
+  const auto of_some = [&](bool part, on_ranks where) {
+    const std::optional<on_ranks> given = part ? std::optional(where) : std::nullopt;
+    EXPECT_THROW(grid(line, MPI_COMM_WORLD, {n}, given), cleave::mesh_error);
+  };
+  of_some(support::rank() == n - 1, {-1, 1});
+  if (n > 1) {
+    of_some(support::rank() == n - 1, {0, 1});
+    of_some(true, support::rank() == 0 ? on_ranks{0, 1} : on_ranks{.list = {0}});
+  }
+}
+TEST(parts, sizes_whose_product_wraps) {
+  const auto error_of = [](std::initializer_list<std::int64_t> sizes, const std::optional<on_ranks>& part) {
+    try {
+      grid(square, MPI_COMM_WORLD, sizes, part);
+    } catch (const cleave::mesh_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  // 2^64 + 2, 2^64 + 1, and what only 64 bits count.
+  for (const auto& [a, b] : {std::pair<std::int64_t, std::int64_t>{3, 6148914691236517206},
+                             {274177, 67280421310721},
+                             {std::int64_t{1} << 31, 1}})
+    for (const std::optional<on_ranks>& part : {std::optional<on_ranks>(), std::optional(on_ranks{0, 2})}) {
+      const std::string what = error_of({a, b}, part);
+      EXPECT_NE(what.find("multiply to more than 2^31 - 1 devices"), std::string::npos) << what;
+    }
 }
 
 using table = tensor<float, line(row / stage, col)>;

@@ -40,6 +40,11 @@ namespace wording {
   return sentence({"the sizes of the mesh multiply to ", number(expected), " devices, but the communicator has ",
                    number(got), " ranks"});
 }
+/// mend: Check the code that computes the sizes for an overflow.
+[[gnu::cold]] inline std::string mesh_uncountable(std::int64_t ranks) {
+  return sentence({"the sizes of the mesh multiply to more than 2^31 - 1 devices, but the communicator has ",
+                   number(ranks), " ranks"});
+}
 /// mend: Name each axis of the mesh once: `{data = 4, model = 2}`. Axes of fixed size may be omitted.
 [[gnu::cold]] inline std::string axis_sizes_given(std::string_view axis, std::int64_t got) {
   return sentence({"mesh axis ", quoted(axis), " needs one size, but was given ", number(got)});

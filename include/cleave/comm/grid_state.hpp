@@ -329,13 +329,14 @@ class grid_state {
   [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part, const checks& asked,
                            const std::exception_ptr& misspelt) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 7, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
-                  only_mpi = max_axes + 4, at_once = max_axes + 5, faulty = max_axes + 6;
+    constexpr int fields = max_axes + 8, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
+                  only_mpi = max_axes + 4, at_once = max_axes + 5, faulty = max_axes + 6, part = max_axes + 7;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
-    mine[first] = !is_part ? -1 : part_.list.empty() ? part_.first : hash_of_list();
-    mine[stride] = is_part ? part_.stride : 1;
+    mine[part] = !is_part ? 0 : part_.list.empty() ? 1 : 2;
+    mine[first] = part_.list.empty() ? part_.first : hash_of_list();
+    mine[stride] = part_.stride;
     mine[checked] = asked.any() ? 1 : 0;
     mine[faulty] = misspelt ? 1 : 0;
     if (!misspelt) {
@@ -360,8 +361,9 @@ class grid_state {
         raise<mesh_error>(wording::mesh_size_fixed(axis.name, axis.size, most));
       sizes_[a] = most;
     }
-    if (all[first] != -all[fields + first] || all[stride] != -all[fields + stride])
-      raise<mesh_error>(wording::mesh_parts_disagree());
+    for (const int field : {part, first, stride})
+      if (all[field] != -all[fields + field]) raise<mesh_error>(wording::mesh_parts_disagree());
+    if (!are_countable()) raise<mesh_error>(wording::mesh_uncountable(everyone_.size));
     if (!is_part) {
       if (sizes_.devices() != everyone_.size)
         raise<mesh_error>(wording::mesh_needs_ranks(sizes_.devices(), everyone_.size));
@@ -371,6 +373,15 @@ class grid_state {
     const std::int64_t last = part_.first + part_.stride * (sizes_.devices() - 1);
     if (part_.first < 0 || part_.stride < 1 || last >= everyone_.size)
       raise<mesh_error>(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
+  }
+  /// Whether a communicator can have as many ranks as the sizes multiply to, which are at least 1 each.
+  bool are_countable() const {
+    std::int64_t n = 1;
+    for (const std::int64_t size : sizes_.of) {
+      if (size > std::numeric_limits<int>::max() / n) return false;
+      n *= size;
+    }
+    return true;
   }
   /// FNV-1a, cut so that it can be negated.
   std::int64_t hash_of_list() const {
