@@ -7,8 +7,15 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <string>
 #include <vector>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
 
 // What devices of one node exchange through shared memory, in the caches or past them: the bits of reductions, operands
 // longer than the slots, messages longer than the pipes, and which grids use shared memory.
@@ -221,6 +228,43 @@ TEST(node, messages_of_a_pair_arrive_in_their_order) {
   check_messages(g);
   in_every_way(g, [&] { check_messages(g); });
 }
+
+TEST(node, slots_have_a_part_for_each_rank) {
+  for (const std::int64_t bytes : {comm::node_group::least_slot, comm::node_group::most_slot, std::int64_t{2048}})
+    for (int ranks = 2; ranks < 5000; ++ranks) {
+      const std::int64_t slot = comm::node_group::slot_for(bytes, ranks);
+      // The parts of a reduction begin at lines of the cache, and take the longest element at least.
+      ASSERT_GE(slot / (ranks + 1) / 64 * 64, size_of(element::c128)) << ranks;
+      ASSERT_EQ(slot % 64, 0);
+    }
+}
+
+#if defined(__linux__)
+/// The files in shared memory and the mappings of segments that this process has.
+std::vector<std::string> segments_here() {
+  std::vector<std::string> all;
+  const std::string mine = "cleave." + std::to_string(::getpid()) + ".";
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
+    if (file.path().filename().string().starts_with(mine)) all.push_back(file.path());
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("/dev/shm/cleave.") != std::string::npos) all.push_back(line);
+  return all;
+}
+TEST(node, nothing_is_left_where_mpi_fails) {
+  const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
+  if (!shares_memory(g)) return;
+  const std::vector<std::string> before = segments_here();
+  for (std::int64_t after = 0; after < 2; ++after) {
+    comm::node_segment segment;
+    support::fail_set_up(1, after);
+    EXPECT_THROW(segment.make(g.state().group_of(line()), 4096), mpi_error);
+    support::fail_set_up(0);
+    EXPECT_EQ(segments_here(), before) << after;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+#endif
 
 TEST(node, one_rank_can_ask_for_mpi) {
   const bool shared = shares_memory(grid(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()}));

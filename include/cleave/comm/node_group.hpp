@@ -30,12 +30,18 @@ class node_group {
   /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
   static constexpr std::int64_t reduced_by_all = tuned_size(16 << 10, 512);
 
+  /// The bytes of a slot that is to have so many: every rank has a part of it for each rank, and one for what is
+  /// reduced, in lines of the cache. Operands that are longer than a part travel in several.
+  static constexpr std::int64_t slot_for(std::int64_t bytes, int ranks) {
+    return std::max(bytes, std::int64_t{128} * (ranks + 1));
+  }
+
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
   /// `crowded`: see patience.
   [[gnu::cold]] bool make(const group& g, bool crowded) {
     group_ = g;
     crowded_ = crowded;
-    return make(least_slot);
+    return make(slot_for(least_slot, size()));
   }
   /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.
   void reserve(std::int64_t bytes) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #if defined(__linux__)
 #include <fcntl.h>
@@ -39,23 +40,18 @@ class node_segment {
   /// Collective over the group, whose ranks are on one node. The calls are those of a set-up, and are not counted as
   /// communication where calls are counted.
   [[gnu::cold]] bool make(const group& g, std::int64_t bytes) {
-    name_of_file name{};
-    void* mine = nullptr;
+    unshared mine{g.rank == 0, bytes};
     MPI_Request request = MPI_REQUEST_NULL;
-    if (g.rank == 0) mine = created(name, bytes);
-    check(MPI_Ibcast(&name, sizeof name, MPI_BYTE, 0, g.handle, &request), "MPI_Ibcast");
+    if (g.rank == 0) mine.memory = created(mine.name, bytes);
+    check(MPI_Ibcast(&mine.name, sizeof mine.name, MPI_BYTE, 0, g.handle, &request), "MPI_Ibcast");
     check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-    if (g.rank != 0) mine = opened(name, bytes);
-    int here = mine != nullptr ? 1 : 0, everywhere = 0;
+    if (g.rank != 0) mine.memory = opened(mine.name, bytes);
+    int here = mine.memory != nullptr ? 1 : 0, everywhere = 0;
     check(MPI_Iallreduce(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle, &request), "MPI_Iallreduce");
     check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-    if (g.rank == 0) remove(name);
-    if (everywhere == 0) {
-      unmap(mine, bytes);
-      return false;
-    }
+    if (everywhere == 0) return false;
     unmap(memory_, bytes_);
-    memory_ = mine;
+    memory_ = std::exchange(mine.memory, nullptr);
     bytes_ = bytes;
     return true;
   }
@@ -69,6 +65,19 @@ class node_segment {
   struct name_of_file {
     long process = 0, number = 0;
     std::uint64_t proof = 0;
+  };
+  /// What a rank has of a new segment until all have it. Nobody needs the file any more at the end, also where that is
+  /// an exception of MPI; else the system would keep the memory after the program.
+  struct unshared {
+    bool created;
+    std::int64_t bytes;
+    name_of_file name{};
+    void* memory = nullptr;
+
+    ~unshared() {
+      if (created) remove(name);
+      unmap(memory, bytes);
+    }
   };
 
 #if defined(__linux__)
