@@ -64,7 +64,7 @@ banded_product::banded_product(MPI_Comm comm, long rows, long slots, long band)
   MPI_Comm_size(comm, &size_);
 }
 
-void banded_product::run() {
+void banded_product::exchange() {
   MPI_Request open[4];
   int n = 0;
   const auto swap = [&](int with, double* mine, double* theirs) {
@@ -75,6 +75,16 @@ void banded_product::run() {
   swap(rank_ - 1, x.data() + band_, x.data());
   swap(rank_ + 1, x.data() + rows_, x.data() + band_ + rows_);
   MPI_Waitall(n, open, MPI_STATUSES_IGNORE);
+}
+
+void banded_product::run_by_entries(const int* rows_of) {
+  exchange();
+  std::fill_n(y.data(), rows_, 0.0);
+  for (long k = 0; k < rows_ * slots_; ++k) y(rows_of[k]) += values.data()[k] * x(columns.data()[k]);
+}
+
+void banded_product::run() {
+  exchange();
   const auto v = values;
   const auto c = columns;
   const auto from = x, to = y;

@@ -28,6 +28,8 @@ class banded_product {
  public:
   banded_product(MPI_Comm comm, long rows, long slots, long band);
   void run();
+  /// The same where each entry has its row too (COO): `rows_of` has the row of each entry of `values`.
+  void run_by_entries(const int* rows_of);
 
   Kokkos::View<double**, Kokkos::LayoutRight> values;
   /// Positions in `x`.
@@ -36,6 +38,9 @@ class banded_product {
   Kokkos::View<double*> x, y;
 
  private:
+  /// Fetches the parts of x that the neighbours have.
+  void exchange();
+
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   long rows_, slots_, band_;

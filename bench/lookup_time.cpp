@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <vector>
 
 namespace {
 
@@ -25,6 +26,7 @@ inline constexpr cleave::dim<"embed"> embed;
 inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"column"> column;
 inline constexpr cleave::dim<"slot"> slot;
+inline constexpr cleave::dim<"entry"> entry;
 
 /// Both programs must have computed the same, or their times say nothing.
 template <class T>
@@ -154,6 +156,29 @@ void run_sparse(measure::results& out, MPI_Comm comm, int ranks, double seconds)
              measure::compare(comm, 3, seconds, ours, [&] { hand.run(); }), 1.2,
              measure::work::bytes(static_cast<double>(n) *
                                   (slots * (sizeof(double) + sizeof(int)) + 2 * sizeof(double))));
+
+  // The same entries one after another, each with its row.
+  using Entries = cleave::tensor<double, mesh(entry / line)>;
+  using Positions = cleave::tensor<int, mesh(entry / line)>;
+  Entries values(grid, {n * slots});
+  Positions rows(grid, {n * slots}), columns(grid, {n * slots});
+  values.fill_by([](const auto& at) { return at[0] % slots == 0 ? 4.0 : -1.0; });
+  rows.fill_by([](const auto& at) { return static_cast<int>(at[0] / slots); });
+  columns.fill_by([&](const auto& at) { return static_cast<int>(column_of(at[0] / slots, at[0] % slots)); });
+  std::vector<int> own_rows(static_cast<std::size_t>(mine * slots));
+  for (long k = 0; k < mine * slots; ++k) own_rows[static_cast<std::size_t>(k)] = static_cast<int>(k / slots);
+  constexpr cleave::function by_entries([](auto values, auto rows, auto columns, auto of) {
+    return scatter_add(values * gather(of, column, columns), rows, row);
+  });
+  const auto ours_by_entries = [&] { y = by_entries(values, rows, columns, x); };
+  const auto theirs_by_entries = [&] { hand.run_by_entries(own_rows.data()); };
+  ours_by_entries();
+  theirs_by_entries();
+  expect_same(y.data(), hand.y.data(), mine, "the sparse product by entries");
+  out.factor(
+      "sparse product (COO) by gather and scatter_add on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"),
+      measure::compare(comm, 3, seconds, ours_by_entries, theirs_by_entries), 1.5,
+      measure::work::bytes(static_cast<double>(n) * (slots * (sizeof(double) + 2 * sizeof(int)) + 3 * sizeof(double))));
 }
 
 } // namespace

@@ -196,6 +196,26 @@ constexpr cleave::function cubes_of_totals([](auto x) {
   const auto total = cleave::cumulative_sum(x, col);
   return std::tuple(sum(total * total * total), cleave::cumulative_sum(3 * total * total, col));
 });
+// The sum of exponentials is rescaled where a larger value comes, a block at a time: the blocks are those of one step.
+constexpr cleave::function of_all([](auto x) {
+  const auto y = tanh(x) + x * 1.5f - 12.3735f;
+  return std::tuple(y, logsumexp(y, row, col), sum(y, col));
+});
+TEST(bands, logsumexp_of_all_rows) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<float, mesh(row, col)> x(g, {1000, 1000}), y(g, {1000, 1000});
+  cleave::tensor<float, mesh(row)> w(g, {1000});
+  number s(g, {});
+  for (int k = 0; k < 60; ++k) {
+    x.fill_by([&](const auto& at) {
+      const auto i = static_cast<int>(at[0] * 1000 + at[1]);
+      const double within = std::sin(i * (0.37 + 0.01 * k)) * 1.5 + (i - 480000) * 0.0001 * (k % 7);
+      return i < 480000 || i >= 520000 ? -60.0f : static_cast<float>(within);
+    });
+    expect_same_bits(g, [&] { of_all(x).into(y, s, w); }, s);
+  }
+}
+
 TEST(bands, what_is_reduced_is_written_afterwards) {
   const cleave::grid g = grid_of_all();
   for (const std::int64_t rows : {rows_of_a_rank * support::ranks(), std::int64_t{2} * support::ranks() + 1})

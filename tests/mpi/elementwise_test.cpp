@@ -181,6 +181,20 @@ TEST(elementwise, slopes_of_mathematics) {
   });
 }
 
+// Slopes of steps are 0 also where what is beside them is infinite, and that of a distance from itself is finite.
+constexpr cleave::function steps([](auto a, auto b) {
+  return sum(1.0 / ceil(a) + 1.0 / trunc(a) + 1.0 / round(a)) + sum(hypot(a, b));
+});
+TEST(elementwise, slopes_of_steps_and_of_no_distance) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  f64<mesh(row / ax)> a(g, {8}), b(g, {8}), da(g, {8}), db(g, {8});
+  a.fill(-0.0);
+  b.fill(0.0);
+  cleave::grad<0, 1>(steps)(a, b).into(da, db);
+  for (const double d : da.to_global()) EXPECT_EQ(d, 0);
+  for (const double d : db.to_global()) EXPECT_EQ(d, 0);
+}
+
 constexpr cleave::function logic([](auto a, auto b) {
   const auto between = (a >= -1.0) & (a <= 1.0), other = (!(b < 0.5)) | (a == b) | (b != b);
   return cleave::cast<double>(between) + 2 * cleave::cast<double>(other);

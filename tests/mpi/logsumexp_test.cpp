@@ -175,6 +175,46 @@ constexpr cleave::function slope(cleave::grad(cleave::function([](auto x, auto l
   return mean(cleave::nn::cross_entropy(x, labels, col));
 })));
 
+// Classes that cannot be have no part in the score of the label, in whatever order the scores lie in memory.
+template <class Scores>
+void expect_finite_losses(bool classes_first) {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = 16, cols = 24;
+  Scores x = [&] {
+    if (classes_first) return Scores(g, {cols, rows});
+    return Scores(g, {rows, cols});
+  }();
+  cleave::tensor<int, mesh(row)> labels(g, {rows});
+  column<double> loss(g, {rows}), plain(g, {rows});
+  const auto score = [](std::int64_t i, std::int64_t j) {
+    return (i + j) % 3 == 0 ? 0.1 * static_cast<double>(j) : -infinity;
+  };
+  x.fill_by([&](const auto& at) {
+    const auto first = static_cast<std::int64_t>(at[0]), second = static_cast<std::int64_t>(at[1]);
+    return classes_first ? score(second, first) : score(first, second);
+  });
+  const auto label = [](std::int64_t i) { return 3 - i % 3; };
+  labels.fill_by([&](const auto& at) { return static_cast<int>(label(static_cast<std::int64_t>(at[0]))); });
+  constexpr cleave::function losses([](auto scores, auto of) { return cleave::nn::cross_entropy(scores, of, col); });
+  constexpr cleave::function of_labels([](auto scores, auto of) {
+    return sum(scores * cleave::one_hot<double>(of, col), col);
+  });
+  loss = losses(x, labels);
+  plain = of_labels(x, labels);
+  const std::vector<double> got = loss.to_global(), chosen = plain.to_global();
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const double total = expected(cols, [&](std::int64_t j) { return score(i, j); });
+    EXPECT_NEAR(got[static_cast<std::size_t>(i)], total - score(i, label(i)), 1e-12) << i;
+    EXPECT_EQ(chosen[static_cast<std::size_t>(i)], score(i, label(i))) << i;
+  }
+}
+TEST(single_terms, beside_infinities) {
+  expect_finite_losses<by_columns<double>>(false);
+  expect_finite_losses<by_rows<double>>(false);
+  expect_finite_losses<cleave::tensor<double, mesh(col / line, row)>>(true);
+  expect_finite_losses<cleave::tensor<double, mesh(col, row)>>(true);
+}
+
 TEST(single_terms, gradient_of_cross_entropy) {
   const cleave::grid g = grid_of_all();
   const std::int64_t rows = 11, cols = 300;

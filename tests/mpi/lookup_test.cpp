@@ -411,8 +411,10 @@ TEST(lookup, groups_on_one_node_and_on_two) {
   }
 }
 
-// The sum of an element is that of a loop over the indices, to the last bit, in every run.
-TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
+// The sum of an element is that of a loop over the indices, to the last bit, in every run: where neighbours are equal,
+// where all indices of a stretch are outside of the table, where some are, and where none is.
+template <class Index>
+void expect_sums_in_order(std::int64_t (*index_of)(std::int64_t place, std::int64_t words)) {
   using Rows = cleave::tensor<float, mesh(place)>;
   using Sums = cleave::tensor<float, mesh(word)>;
   constexpr std::int64_t words = 37, indices = 40000;
@@ -420,17 +422,31 @@ TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
   for (const cleave::grid& g : grids()) {
     Rows rows(g, {indices});
     Sums sums(g, {words});
-    cleave::tensor<int, mesh(place)> ids(g, {indices});
+    cleave::tensor<Index, mesh(place)> ids(g, {indices});
     fill(rows);
-    fill_indices(ids, words);
+    ids.fill_by([&](const auto& at) { return static_cast<Index>(index_of(at[0], words)); });
     sums = add(rows, ids);
     std::vector<float> wanted(words, 0.0f);
     const auto given = rows.to_global();
-    const auto at = ids.to_global();
     for (std::size_t n = 0; n < given.size(); ++n)
-      if (at[n] >= 0 && at[n] < words) wanted[static_cast<std::size_t>(at[n])] += given[n];
+      if (const std::int64_t at = index_of(static_cast<std::int64_t>(n), words); at >= 0 && at < words)
+        wanted[static_cast<std::size_t>(at)] += given[n];
     const auto got = sums.to_global();
     EXPECT_EQ(std::vector<float>(got.begin(), got.end()), wanted);
+  }
+}
+TEST(lookup, sums_by_index_keep_the_order_of_the_indices) {
+  constexpr std::int64_t (*all[])(std::int64_t, std::int64_t){
+      [](std::int64_t n, std::int64_t words) { return n * 7919 % (words + 2) - 1; },
+      [](std::int64_t n, std::int64_t words) { return n / 5 % words; },
+      [](std::int64_t n, std::int64_t words) { return n * n % 11 % words; },
+      [](std::int64_t n, std::int64_t words) { return n / 100 % 2 == 0 ? n / 3 % words : words + n % 7; },
+      [](std::int64_t n, std::int64_t words) { return n / 150 % 2 == 0 ? n % words : -1 - n % 3; },
+      [](std::int64_t, std::int64_t words) { return words - 1; },
+  };
+  for (const auto index_of : all) {
+    expect_sums_in_order<std::int32_t>(index_of);
+    expect_sums_in_order<std::int64_t>(index_of);
   }
 }
 

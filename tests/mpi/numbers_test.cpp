@@ -113,6 +113,24 @@ TEST(numbers, indices_too_large_for_their_type) {
   refuses([&] { i = far_count(n); }, far);
 }
 
+/// A number takes the type of the tensor beside it also as an argument of a branch, or where no gradient flows.
+constexpr cleave::function of_branch([](auto x, auto a) {
+  return cond(sum(x) > 0.0, [](auto y, auto b) { return y * b; }, [](auto y, auto b) { return y - b; }, x, a);
+});
+constexpr cleave::function without_slope([](auto x, auto a) { return x * stop_gradient(a); });
+TEST(numbers, of_branches) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<double, mesh(row / line)> x(g, {5}), y(g, {5});
+  x.fill(3);
+  const float half = 0.5f;
+  y = of_branch(x, half);
+  for (const double v : y.to_global()) EXPECT_EQ(v, 1.5);
+  y = without_slope(x, half);
+  for (const double v : y.to_global()) EXPECT_EQ(v, 1.5);
+  y = cond(sum(x) < 0.0, [](auto a, auto b) { return a * b; }, [](auto a, auto b) { return a - b; }, x, 0.5);
+  for (const double v : y.to_global()) EXPECT_EQ(v, 2.5);
+}
+
 /// A number of a statement takes the type of the tensor beside it, which must have it.
 TEST(numbers, that_the_type_beside_them_lacks) {
   const cleave::grid g = grid_of_all();

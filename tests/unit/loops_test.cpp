@@ -16,6 +16,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <random>
 
@@ -316,6 +318,205 @@ TEST(Loops, HaveSecondDerivatives) {
   host_array a(shape_of(g.nodes[g.inputs[0]].type, at));
   for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = 0.3 * static_cast<double>(i) - 0.7;
   differences::expect_gradient(g, at, a);
+}
+
+// A scan that begins anew where a flag says so: the flags are bools.
+TEST(Loops, ScanPairsOfBoolsAndNumbers) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 2});
+  recorder in(mesh);
+  spec s;
+  s.mesh = mesh;
+  s.dims = {placement(dim_ref{"time", 8})};
+  s.dims[0].axes.push_back("x");
+  const value x = in.input(element::f64, s), begins = in.input(element::boolean, s);
+  const auto sums =
+      associative_scan(std::pair(begins, x), {"time", 8}, {"chunk", 4}, [](const auto& earlier, const auto& later) {
+        return std::pair(earlier.first | later.first, select(later.first, later.second, earlier.second + later.second));
+      });
+  in.output(sums.second, element::f64, s);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok()) << static_cast<int>(g.found.fault);
+  const sizes at = sizes_for(g);
+  std::vector<host_array> data(2, host_array(shape_of(g.nodes[g.inputs[0]].type, at)));
+  for (std::size_t t = 0; t < 8; ++t) data[0].data[t] = static_cast<double>(t + 1);
+  data[1].data[2] = data[1].data[5] = 1;
+  const std::vector<double> want{1, 3, 3, 7, 12, 6, 13, 21};
+  const host_array whole = evaluate(g, at, data)[0];
+  EXPECT_EQ(first_difference(want, whole.data, 0), -1);
+  const program p = partition(g, at);
+  ASSERT_TRUE(p.found.ok());
+  EXPECT_EQ(first_difference(want, simulate(p, at, data).results[0].data, 0), -1);
+}
+
+// Random nests of branches, loops and recomputed parts: first and second derivatives against differences, and what the
+// devices compute against the evaluator.
+class nests {
+ public:
+  explicit nests(unsigned seed) : random_(seed), program_(seed) {}
+
+  void check(int depth) {
+    recorder in(mesh());
+    const spec la = layout_of({"embed"}), lb = layout_of({"embed"}), lw = layout_of({"layer", "embed"}),
+               whole = layout_of({});
+    const value a = in.input(element::f64, la), b = in.input(element::f64, lb), w = in.input(element::f64, lw);
+    const value one = in.constant(1, element::f64, {});
+    const auto loss = [&](const value& x, const value& y, const value& z) {
+      return sum(nest(program_, depth, x, y, z, false) * (y + 0.5));
+    };
+    indexed_vector<value> first;
+    const auto slopes = [&](const value& x, const value& y, const value& z) {
+      const auto [l, pullback] = vjp(loss, x, y, z);
+      const auto [dx, dy, dz] = pullback(one);
+      for (const value& v : {l, dx, dy, dz}) first.push_back(v);
+      return sum(sin(dx) * x) + 0.1 * sum(dy * dy) + sum(cos(dz) * z);
+    };
+    const auto [h, pullback] = vjp(slopes, a, b, w);
+    const auto [hx, hy, hz] = pullback(one);
+    in.output(first[0], element::f64, whole), in.output(h, element::f64, whole);
+    in.output(first[1], element::f64, la), in.output(first[2], element::f64, lb), in.output(first[3], element::f64, lw);
+    in.output(hx, element::f64, la), in.output(hy, element::f64, lb), in.output(hz, element::f64, lw);
+    const graph g = in.take();
+    ASSERT_TRUE(g.found.ok()) << program_;
+    const sizes at = sizes_for(g, std::vector<named_size>{{"embed", 1 + below(5)}, {"layer", below(4)}});
+    std::vector<host_array> data;
+    for (node_id i : g.inputs) data.push_back(filled(shape_of(g.nodes[i].type, at)));
+    const std::vector<host_array> want = evaluate(g, at, data);
+    compare_with_differences(g, at, data, want);
+    const program p = partition(g, at);
+    if (p.found.fault == fault::layouts_tie) return;
+    ASSERT_TRUE(p.found.ok()) << program_;
+    const simulated got = simulate(p, at, data);
+    ASSERT_EQ(got.problem, "") << program_;
+    for (std::size_t r = 0; r < want.size(); ++r)
+      EXPECT_EQ(first_difference(want[r].data, got.results[r].data, 1e-8), -1) << program_ << ", result " << r;
+  }
+
+ private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+  double between() { return std::uniform_real_distribution<double>(-1, 1)(random_); }
+  host_array filled(const shape& s) {
+    host_array a(s);
+    for (double& x : a.data) x = between();
+    return a;
+  }
+  mesh_value mesh() {
+    mesh_value m;
+    m.axes.push_back({"x", 1 + below(3)});
+    m.axes.push_back({"y", 1 + below(2)});
+    mesh_ = m;
+    return m;
+  }
+  spec layout_of(const std::vector<std::string_view>& dims) {
+    spec s;
+    s.mesh = mesh_;
+    for (const std::string_view d : dims) s.dims.push_back(placement(dim_ref{d}));
+    for (const char* axis : {"x", "y"})
+      if (const auto k = static_cast<std::size_t>(below(static_cast<int>(dims.size()) + 1)); k < dims.size())
+        s.dims[k].axes.push_back(axis);
+    return s;
+  }
+  /// Changes all inputs a little along a random direction.
+  void compare_with_differences(const graph& g, const sizes& at, const std::vector<host_array>& data,
+                                const std::vector<host_array>& want) {
+    constexpr double step = 1e-6;
+    auto up = data, down = data;
+    double slope[2] = {}, scale[2] = {1, 1};
+    for (std::size_t k = 0; k < 3; ++k)
+      for (std::size_t i = 0; i < data[k].data.size(); ++i) {
+        const double d = between();
+        up[k].data[i] += step * d;
+        down[k].data[i] -= step * d;
+        for (std::size_t order = 0; order < 2; ++order) {
+          slope[order] += d * want[2 + 3 * order + k].data[i];
+          scale[order] += std::fabs(d * want[2 + 3 * order + k].data[i]);
+        }
+      }
+    const auto above = evaluate(g, at, up), below = evaluate(g, at, down);
+    for (std::size_t order = 0; order < 2; ++order)
+      EXPECT_NEAR(slope[order], (above[order].data[0] - below[order].data[0]) / (2 * step), 1e-4 * scale[order])
+          << program_ << ", derivative " << order + 1;
+  }
+  static value leaf(std::uint_fast32_t kind, const value& a, const value& b) {
+    switch (kind % 8) {
+      case 0: return sin(a) * b;
+      case 1: return tanh(a * a + b);
+      case 2: return sin(a + sum(b, embed) * 0.3);
+      case 3: return select(a > b, a * b, sin(b));
+      case 4: return softmax(a, embed) * b + a * 0.5;
+      case 5: return roll(b, embed, 1) * 0.7 + sin(a);
+      case 6: return shift(a, embed, 1) * sin(a) + b * 0.3;
+      default: return a;
+    }
+  }
+  static value nest(std::uint_fast32_t seed, int depth, const value& a, const value& b, const value& w, bool in_scan) {
+    std::mt19937 draw(seed);
+    const auto kind = draw(), one = draw(), other = draw();
+    const value c = leaf(kind / 8, a, b);
+    if (depth == 0) return c;
+    const auto body = [=](std::uint_fast32_t of, bool within) {
+      return [=](const value& x, const value& y) { return nest(of, depth - 1, x, y, w, within); };
+    };
+    switch (in_scan ? kind % 4 : kind % 6) {
+      case 0: return value(cond(sum(a) > 0.2, body(one, in_scan), body(other, in_scan), c, b)) + a * 0.1;
+      case 1: return value(remat(function(body(one, in_scan)))(c, b));
+      case 2: return repeat_times(2, c, [=](const value& x) { return nest(one, depth - 1, x, b, w, in_scan); });
+      case 3: return sin(nest(one, depth - 1, c, b, w, in_scan)) * nest(other, depth - 1, b, c, w, in_scan);
+      case 4: return value(scan(layer, c, w, body(one, true))) + b * 0.1;
+      default: {
+        const auto [last, all] = scan(
+            layer, c, w,
+            [=](const value& x, const value& y) {
+              const value next = nest(one, depth - 1, x, y, w, true);
+              return std::pair(next, next * x + y * b);
+            },
+            (other & 1) != 0 ? direction::forward : direction::backward);
+        return last * 0.5 + sum(all, layer) * 0.3;
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  unsigned program_;
+  mesh_value mesh_{};
+};
+TEST(Loops, NestsHaveSecondDerivatives) {
+  for (unsigned seed = 0; seed < 120; ++seed) nests(seed).check(1 + static_cast<int>(seed % 3));
+}
+
+// What the second derivative keeps of a branch is a value that the first one carries: u of the slope of u * v by v.
+TEST(Loops, KeepWhatABranchCarries) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 1});
+  recorder in(mesh);
+  spec number;
+  number.mesh = mesh;
+  const value x = in.input(element::f64, number), y = in.input(element::f64, number);
+  const value one = in.constant(1, element::f64, {});
+  const auto f = [](const value& a, const value& b) {
+    return cond(
+        a > 0.9, [](const value& u, const value& v) { return u * v; },
+        [](const value& u, const value& v) { return u + v; }, a, b);
+  };
+  const auto square_of_slope = [&](const value& a, const value& b) {
+    const auto [l, pullback] = vjp(f, a, b);
+    const auto [da, db] = pullback(one);
+    return db * db;
+  };
+  const auto [square, pullback] = vjp(square_of_slope, x, y);
+  const auto [dx, dy] = pullback(one);
+  in.output(dx), in.output(dy);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  const sizes at = sizes_for(g);
+  std::vector<host_array> data;
+  for (const double v : {1.2, 0.9}) data.emplace_back(shape{}).data[0] = v;
+  const program p = partition(g, at);
+  ASSERT_TRUE(p.found.ok());
+  const simulated got = simulate(p, at, data);
+  ASSERT_EQ(got.problem, "");
+  EXPECT_DOUBLE_EQ(got.results[0].data[0], 2.4);
+  EXPECT_DOUBLE_EQ(got.results[1].data[0], 0);
 }
 
 // What no iteration changes is computed and moved before the loop; copies of what goes on are in it.

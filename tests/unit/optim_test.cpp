@@ -482,8 +482,8 @@ TEST(Optim, AdamIsThePublishedAlgorithm) {
 }
 
 // Three steps with rate 0.01 from (0.5, -1.25, 2), computed with NumPy 2.4 in double precision by the formulas of the
-// paper, without weight decay and with 0.1.
-TEST(Optim, AdamHasItsKnownNumbers) {
+// paper, without weight decay and with 0.1. The numbers of the state may be narrower than the weights.
+void expect_known_numbers(element of_state, double tolerance) {
   const numbers gradients[] = {{0.1, -2, 0}, {-0.3, 1, 4}, {0.02, 0.5, -1}};
   const numbers plain[] = {{0.4900000009999999, -1.24000000005, 2},
                            {0.49494189911200653, -1.237336629670243, 1.9925586317906328},
@@ -497,7 +497,7 @@ TEST(Optim, AdamHasItsKnownNumbers) {
     row.dims.push_back(placement(dim('a')));
     values x;
     for (int i = 0; i < 3; ++i) x.push_back(in.input(element::f64, row));
-    const value mean_weight = in.input(element::f64, spec{}), square_weight = in.input(element::f64, spec{}),
+    const value mean_weight = in.input(of_state, spec{}), square_weight = in.input(of_state, spec{}),
                 gradient = in.input(element::f64, row);
     const optim::adam_state<std::array<value, 1>, value> state{{x[1]}, {x[2]}, mean_weight, square_weight};
     const auto [w, s] = optim::adam(std::array{x[0]}, state, std::array{gradient}, 0.01,
@@ -515,9 +515,13 @@ TEST(Optim, AdamHasItsKnownNumbers) {
       const std::vector<host_array> made = evaluate(g, at, data);
       for (std::size_t i = 0; i < 5; ++i) data[i] = made[i];
       for (std::size_t i = 0; i < 3; ++i)
-        EXPECT_NEAR(data[0].data[i], (decays ? decayed : plain)[step][i], 1e-14) << step << " " << i;
+        EXPECT_NEAR(data[0].data[i], (decays ? decayed : plain)[step][i], tolerance) << step << " " << i;
     }
   }
+}
+TEST(Optim, AdamHasItsKnownNumbers) {
+  expect_known_numbers(element::f64, 1e-14);
+  expect_known_numbers(element::f32, 1e-7);
 }
 
 TEST(Optim, GradientDescentHasAVelocity) {

@@ -20,6 +20,9 @@ class reverse_pass {
     // What a carried value becomes is recorded after it.
     while (find_dependents()) {
     }
+    const node* nodes = recording.made().nodes.data();
+    for (std::size_t v = c_.count(); v-- > 0;)
+      if (nodes[v].of != 0 && leaves_loop(nodes[v].code)) first_result_[nodes[v].of] = v;
   }
   reverse_pass(const reverse_pass&) = delete;
   reverse_pass& operator=(const reverse_pass&) = delete;
@@ -42,7 +45,7 @@ class reverse_pass {
       regions_.at(v, [&](std::uint8_t in) { return is_visited(in, loop); });
       const std::uint8_t in = c_.node_at(v).loop;
       if (!is_visited(in, loop)) {
-        if (loop == outer_loop_ || within(c_.loops(), in, loop)) reverse(inner_loop(in, loop));
+        if (loop == outer_loop_ || within(c_.loops(), in, loop)) reverse(inner_loop(in, loop), v);
         continue;
       }
       if (!c_.has_cotangent(v) || !c_.depends(v)) continue;
@@ -64,8 +67,10 @@ class reverse_pass {
     while (!is_visited(c_.loops()[loop - 1u].around, outer)) loop = c_.loops()[loop - 1u].around;
     return loop;
   }
-  constexpr void reverse(std::uint8_t loop) {
-    if (reversed_[loop]) return;
+  /// Reverses a loop once node v is visited, if all that reads its results has been: a first derivative keeps values of
+  /// a branch by nodes in the branch, which are recorded after its results.
+  constexpr void reverse(std::uint8_t loop, std::size_t v) {
+    if (reversed_[loop] || v > first_result_[loop]) return;
     reversed_[loop] = true;
     reverse_loop reversed(c_, loop);
     if (!reversed.begin()) return;
@@ -105,6 +110,8 @@ class reverse_pass {
   /// The loop in which the derivative is recorded; and which loops have been reversed.
   std::uint8_t outer_loop_ = 0;
   std::array<bool, max_loops + 1> reversed_{};
+  /// By loop: the first node outside of it that is a result of it.
+  std::array<std::size_t, max_loops + 1> first_result_{};
 };
 
 } // namespace cleave::inline v0::detail

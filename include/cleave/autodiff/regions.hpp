@@ -116,7 +116,21 @@ class special_regions {
     record_again(r.first, r.last, enter, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });
   }
 
+  /// No gradient is better than one that is silently zero: `backward` gives no cotangent of what `forward` captures.
+  constexpr void refuse_captures(const recorder::region& r) {
+    const node_id end = r.ahead != 0 ? r.ahead : r.last;
+    for (node_id v = r.first; v < end; ++v) {
+      const node& n = c_.node_at(v);
+      for (unsigned k = 0; k < n.arity; ++k) {
+        const node_id u = n.in[k];
+        bool given = u >= r.first || !c_.depends(u);
+        for (const value& a : r.arguments) given = given || a.id == u;
+        if (!given) return in_.refuse(fault::captures_a_variable, "custom_vjp", n.where);
+      }
+    }
+  }
   constexpr void own_derivative(const recorder::region& r) {
+    refuse_captures(r);
     indexed_vector<value> residuals, cotangents;
     for (const value& v : r.residuals) residuals.push_back(c_.primal(v.id));
     // The operations within have no part in it, but for what a first derivative reads of them.

@@ -61,6 +61,7 @@ enum class fault : std::uint8_t {
   loss_not_scalar,
   not_differentiable,
   cotangent_does_not_fit,
+  captures_a_variable,
   not_for_make,
   view_elements_differ,
   view_out_of_reach,

@@ -174,6 +174,9 @@ struct rejected {
                 "floating-point number");
   static_assert(is_not<Fault, fault::cotangent_does_not_fit>,
                 "cleave: a cotangent has other dims or another element type than its value");
+  static_assert(is_not<Fault, fault::captures_a_variable>,
+                "cleave: a function with its own derivative captures a value that the gradient depends on; make it an "
+                "argument");
   static_assert(is_not<Fault, fault::no_derivative>,
                 "cleave: this user-defined operation has no derivative; add one to its entry or use custom_vjp");
   static_assert(is_not<Fault, fault::no_function_for_element>,

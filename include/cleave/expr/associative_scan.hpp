@@ -42,7 +42,11 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   const dim_ref part{detail::part_names[as_size(d)].text()}, one{"part one", 1};
   const X parts = tree_map([&](const value& v) { return detail::recorded_split(in, v, along, chunk, part, where); }, x);
   if (!detail::all_ok(parts)) return tree_map(refused, x);
-  const X first = tree_map([&](const value& v) { return sum(slice({v, file, line}, part, one, 0, 1), one); }, parts);
+  // Of one element each, bools too, which `sum` refuses.
+  const auto first_part = [&](const value& v) {
+    return in.reduce(reduction::sum, slice({v, file, line}, part, one, 0, 1), std::array{one}, where);
+  };
+  const X first = tree_map(first_part, parts);
   const auto [totals, within] = scan(
       part, first, std::pair(parts, in.iota(part, element::i32, where)),
       [&](const X& before, const auto& now) {

@@ -384,7 +384,7 @@ constexpr value one_hot(operand labels, dim_ref classes, element type) {
   const value label = is_short ? cast(labels, element::i32) : labels.from;
   const value index = in.iota(classes, is_short ? element::i32 : made_as, labels.where);
   const value hit = in.elementwise(op::equal, std::array{label, index}, labels.where, element::boolean, true);
-  return cast(operand(hit, labels.where.file, labels.where.line), type);
+  return in_type(operand(hit, labels.where.file, labels.where.line), type);
 }
 template <class T = float>
 constexpr value one_hot(operand labels, dim_ref classes) {

@@ -215,6 +215,11 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
       "repeat_times", in, info, times.is_literal ? value{} : times.from, init,
       [&](const C& carried, std::uint8_t) { return detail::called_for(carried, f, carried); }, times.where);
 }
+/// A mistake: the number of iterations comes first. Fault: wrong_arguments.
+template <Number N, class F>
+constexpr value repeat_times(const value& init, const N&, const F&) {
+  return say(rejection<fault::wrong_arguments, op_named<"repeat_times">, N>), detail::reported(init);
+}
 /// Inside a function: runs `f` until `done` holds for its result, at most `most` times (jax.lax.while_loop, tested
 /// after each iteration). `done` returns a rank-0 predicate, on whose value all devices agree. The price assumes 16
 /// iterations. There is no derivative. `repeat_until_reported` says whether the loop ended because `done` held. Faults:
@@ -345,8 +350,10 @@ constexpr auto branch(recorder& in, value holds, indexed_span<const value> other
   // Read within, so that what follows from them alone is computed within.
   const auto inside = [&](auto all) {
     indexed_vector<value> read;
-    for (const value& v : leaf_values(all))
+    for (const value& v : leaf_values(all)) {
       read.push_back(loop == 0 || !v.ok() ? v : loop_slice_of(in, loop, v, where));
+      read.back().number = v.number;
+    }
     set_leaves(all, read);
     return all;
   };
@@ -380,14 +387,16 @@ constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&
   if (predicate.from.ok() &&
       (in.at(predicate.from).type.rank != 0 || in.at(predicate.from).type.element != element::boolean))
     predicate.from = in.fail(fault::not_a_predicate, "cond", where);
-  auto result = detail::branch(in, predicate.from, {}, where, yes, args...);
-  const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where)
-                                          : predicate.from;
-  const indexed_vector<value> made = detail::leaf_values(result);
   // One branch that is wrong is one error: the other is most often wrong alike.
   constexpr bool fits = detail::fit_of<const Yes, const Args&...> == detail::call_fit::fits;
-  if constexpr (fits) return detail::branch(in, fails, made, where, no, args...);
-  else return result;
+  if constexpr (!fits) {
+    return static_cast<void>(detail::branch_result(yes, args...)), detail::reported(predicate.from);
+  } else {
+    auto result = detail::branch(in, predicate.from, {}, where, yes, args...);
+    const value fails = predicate.from.ok() ? in.elementwise(op::logical_not, std::array{predicate.from}, where)
+                                            : predicate.from;
+    return detail::branch(in, fails, detail::leaf_values(result), where, no, args...);
+  }
 }
 
 /// A mistake: two values to choose from. Fault: branch_no_function.

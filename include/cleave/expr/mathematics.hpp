@@ -51,11 +51,11 @@ CLEAVE_OF_ONE(log10, g / (x * std::numbers::ln10))
 CLEAVE_OF_ONE(log1p, g / (1.0 + x))
 CLEAVE_OF_ONE(cbrt, g / (3.0 * r * r))
 CLEAVE_OF_ONE(erfc, -2.0 * std::numbers::inv_sqrtpi * g * exp(-x * x))
-CLEAVE_OF_ONE(ceil, 0.0 * g)
-CLEAVE_OF_ONE(trunc, 0.0 * g)
-CLEAVE_OF_ONE(round, 0.0 * g)
+CLEAVE_OF_ONE(ceil, 0.0)
+CLEAVE_OF_ONE(trunc, 0.0)
+CLEAVE_OF_ONE(round, 0.0)
 CLEAVE_OF_TWO(atan2, g * y / (x * x + y * y), -g * x / (x * x + y * y))
-CLEAVE_OF_TWO(hypot, g * x / r, g * y / r)
+CLEAVE_OF_TWO(hypot, g * select(r == 0.0, 0.0, x / r), g * select(r == 0.0, 0.0, y / r))
 // clang-format on
 #undef CLEAVE_OF_ONE
 #undef CLEAVE_OF_TWO

@@ -25,23 +25,36 @@ inline constexpr std::int64_t lookup_grain = on_host ? tuned_size(1 << 13, 16) :
 /// Indices whose bounds are checked at a time.
 inline constexpr int checked_indices = 64;
 
-/// Whether a block has these indices.
-CLEAVE_FUNCTION inline bool has_all(const std::int32_t* indices, std::int32_t begin, std::int32_t end) {
-  const auto first = static_cast<std::uint32_t>(begin), extent = static_cast<std::uint32_t>(end) - first;
-  // One number, which vector code can add up.
+/// A variable, since device code must not call numeric_limits.
+inline constexpr std::int64_t largest_int32 = std::numeric_limits<std::int32_t>::max();
+
+/// Whether a block has all of some indices, some of them, or none.
+enum class presence : std::uint8_t { none, some, all };
+
+/// The same for `checked_indices` indices.
+template <class I>
+CLEAVE_FUNCTION presence presence_of(const I* indices, const index_block& block) {
+  // A count, which vector code can add up. Offsets of 32 bits are half the work.
   std::uint32_t outside = 0;
-  for (int j = 0; j < checked_indices; ++j)
-    outside |= static_cast<std::uint32_t>(indices[j]) - first >= extent ? 1u : 0u;
-  return outside == 0;
+  if (sizeof(I) == sizeof(std::int32_t) && std::is_signed_v<I> && block.begin + block.extent <= largest_int32) {
+    const auto first = static_cast<std::uint32_t>(block.begin), extent = static_cast<std::uint32_t>(block.extent);
+    for (int j = 0; j < checked_indices; ++j)
+      outside += static_cast<std::uint32_t>(indices[j]) - first >= extent ? 1u : 0u;
+  } else {
+    for (int j = 0; j < checked_indices; ++j) outside += block.has(block.row_of(indices[j])) ? 0u : 1u;
+  }
+  return outside == 0 ? presence::all : outside == checked_indices ? presence::none : presence::some;
 }
 /// Single elements of a block that has some. Indices that it has are not checked one by one. An index that it lacks
 /// reads the first element in vain, so that no loop has a branch.
 template <class T>
 CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
-                                    std::int32_t begin, std::int32_t end) {
+                                    const index_block& block) {
+  const auto begin = static_cast<std::int32_t>(block.begin),
+             end = static_cast<std::int32_t>(block.begin + block.extent);
   for (std::int64_t left = n, m = 0; left > 0; left -= m, indices += m, rows += m) {
     m = left < checked_indices ? left : checked_indices;
-    if (m == checked_indices && has_all(indices, begin, end)) {
+    if (m == checked_indices && presence_of(indices, block) == presence::all) {
       CLEAVE_INDEPENDENT
       for (int j = 0; j < checked_indices; ++j) rows[j] = table[indices[j] - begin];
       continue;
@@ -55,8 +68,6 @@ CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices,
     }
   }
 }
-/// A variable, since device code must not call numeric_limits.
-inline constexpr std::int64_t largest_int32 = std::numeric_limits<std::int32_t>::max();
 
 /// One element of the rows of a line of indices.
 template <class T, class I, class Block>
@@ -66,8 +77,7 @@ CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, cons
     if constexpr (std::is_same_v<I, std::int32_t> && std::is_same_v<Block, index_block>) {
       // Offsets of 32 bits are half the work in vector code.
       if (block.extent > 0 && block.begin + block.extent <= largest_int32)
-        return gather_line_32(table, indices, rows, n, static_cast<std::int32_t>(block.begin),
-                              static_cast<std::int32_t>(block.begin + block.extent));
+        return gather_line_32(table, indices, rows, n, block);
     }
     for (std::int64_t j = 0; j < n; ++j) {
       const std::uint64_t r = block.row_of(indices[j]);
@@ -171,20 +181,48 @@ struct scatter_rows_functor {
 
  private:
   /// One element of every row.
-  CLEAVE_FUNCTION void add_elements(const From* from, To* into, const index_block mine) const {
+  CLEAVE_FUNCTION void add_elements(const From* from, To* into, const index_block& mine) const {
     const std::int64_t in_rows = at.over.inner(1), in_table = at.over.inner(2);
     for (std::int64_t n = 0, m = 0; n < at.count; n += m) {
       m = at.over.in_line(n, at.count - n);
-      const From* const line = from + at.over.at(1, n);
-      To* const target = into + at.over.at(2, n);
-      const I* const index = indices + n;
-      for (std::int64_t j = 0; j < m; ++j) {
-        const std::uint64_t r = mine.row_of(index[j]);
+      add_line(from + at.over.at(1, n), in_rows, indices + n, into + at.over.at(2, n), in_table, m, mine);
+    }
+  }
+  /// One element of each row of a line of indices.
+  CLEAVE_FUNCTION static void add_line(const From* line, std::int64_t in_rows, const I* index, To* target,
+                                       std::int64_t in_table, std::int64_t n, const index_block& mine) {
+    for (std::int64_t j = 0, m = 0; j < n; j += m) {
+      m = n - j < checked_indices ? n - j : checked_indices;
+      const presence found = m == checked_indices ? presence_of(index + j, mine) : presence::some;
+      if (found == presence::none) continue;
+      if (found == presence::all && in_table == 0) {
+        add_present(line + j * in_rows, in_rows, index + j, target, mine);
+        continue;
+      }
+      for (std::int64_t i = j; i < j + m; ++i) {
+        const std::uint64_t r = mine.row_of(index[i]);
         if (!mine.has(r)) continue;
-        To& sum = target[mine.offset(r) + j * in_table];
-        sum = combined<reduction::sum>(sum, static_cast<To>(line[j * in_rows]));
+        To& sum = target[mine.offset(r) + i * in_table];
+        sum = combined<reduction::sum>(sum, static_cast<To>(line[i * in_rows]));
       }
     }
+  }
+  /// `checked_indices` elements, all of which are added in this block. The sum of equal indices that follow each other
+  /// waits in a register, not for its memory.
+  CLEAVE_FUNCTION static void add_present(const From* line, std::int64_t in_rows, const I* index, To* target,
+                                          const index_block mine) {
+    std::int64_t at = mine.offset(mine.row_of(index[0]));
+    To sum = target[at];
+    for (int j = 0; j < checked_indices; ++j) {
+      const std::int64_t next = mine.offset(mine.row_of(index[j]));
+      if (next != at) {
+        target[at] = sum;
+        at = next;
+        sum = target[at];
+      }
+      sum = combined<reduction::sum>(sum, static_cast<To>(line[j * in_rows]));
+    }
+    target[at] = sum;
   }
   /// Elements k to `stop` of every row.
   CLEAVE_FUNCTION void add_rows_of(To* into, const index_block& mine, std::int64_t k, std::int64_t stop) const {

@@ -40,8 +40,9 @@ struct fold_functions {
   lines_function lines = nullptr;
   /// Lines along results, with strides that are known at run time; null where the expression does not permit it.
   lines_function strided_lines = nullptr;
-  /// The sums of lines that have one term each, else null.
+  /// The sums of lines that have one term each, if that literal is 0; else null.
   lines_function single_terms = nullptr;
+  int zero_literal = -1;
   /// How results, and pieces of results, are added up.
   const fold_arithmetic* results = nullptr;
   const fold_arithmetic* pieces = nullptr;
@@ -78,8 +79,10 @@ inline constexpr fold_functions fold_functions_of = [] {
     if constexpr (InnerFolded && Expression::indices == 0)
       f.strided_lines = &compute_lines<typename striding<Expression>::type, T>;
     if constexpr (How == reduction::sum && InnerFolded && Expression::indices > 0)
-      if constexpr (detail::single_term<Expression>::found)
+      if constexpr (detail::single_term<Expression>::found) {
         f.single_terms = &detail::compute_single_terms<Expression, T>;
+        f.zero_literal = detail::single_term<Expression>::zero;
+      }
   }
   return f;
 }();
@@ -101,6 +104,7 @@ struct fold_work {
     char values[fold_buffer_bytes];
   };
 
+  bool has_single_terms() const { return f.single_terms != nullptr && l.literals[f.zero_literal] == 0; }
   char* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
   line_block lines(const std::int64_t* offset, const std::int64_t* apart, std::int64_t rows, std::int64_t i,
                    std::int64_t stop) const {
@@ -148,7 +152,7 @@ struct fold_work {
   /// Adds lines to one result, whose sums are in `m`.
   void add_rows(const line_block& b, memory& m) const {
     if (b.begin == b.end) return;
-    if (f.single_terms != nullptr)
+    if (has_single_terms())
       return compute_terms(b, m, [&](std::int64_t rows) { add.add_rows(m.sums, m.values, 1, rows, rows); });
     if (f.plain) return add.add_rows(m.sums, loaded(b), b.rows, b.end - b.begin, b.apart[0]);
     compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_rows(m.sums, m.values, rows, n, n); });
@@ -156,7 +160,7 @@ struct fold_work {
   /// Lines each of which is a result.
   void reduce_rows(const line_block& b, char* out, std::int64_t apart, memory& m) const {
     const std::int64_t n = b.end - b.begin;
-    if (f.single_terms != nullptr)
+    if (has_single_terms())
       return compute_terms(b, m, [&](std::int64_t rows) {
         add.reduce_rows(m.values, rows, 1, 1, out, apart);
         out += rows * apart * bytes;
@@ -338,18 +342,18 @@ inline void start_fold(const bound_loops& l, std::int64_t begin, fold_progress& 
   p.done = p.piece * l.chunk;
 }
 /// Folds elements up to `stop`, in pieces that end before `end`. Elements are added in the same order as by `run_fold`:
-/// a line is cut only where it is a whole number of vectors away from where its piece began, if it is the only one.
+/// a line is cut only where `run_fold` cuts it too, at whole blocks from where its piece began, if it is the only one.
 inline void go_on_with_fold(const bound_loops& l, const void* const* from, void* pieces, const fold_functions& f,
                             std::int64_t stop, std::int64_t end, fold_progress& p) {
   const detail::fold_work w{l, from, pieces, f, *f.pieces, f.computed_bytes};
+  const std::int64_t block = fold_buffer_bytes / f.computed_bytes;
   const odometer kept(l.outer, l.outer.rank, l.walked, 0);
   detail::fold_work::memory m;
   std::memcpy(m.sums, p.sums, sizeof(p.sums));
   while (p.piece < l.chunks) {
     const std::int64_t begin = p.piece * l.chunk, last = w.end_of_piece(begin);
     std::int64_t upto = stop < last ? stop : last;
-    if (upto < last)
-      upto = l.folded.rank > 1 ? upto - upto % l.inner.extent : p.done + (upto - p.done) / vector_block * vector_block;
+    if (upto < last) upto = l.folded.rank > 1 ? upto - upto % l.inner.extent : p.done + (upto - p.done) / block * block;
     if (last > end || upto <= p.done) break;
     if (p.done == begin) w.add.start(m.sums, vector_block);
     w.add_elements(kept, p.done, upto, m);

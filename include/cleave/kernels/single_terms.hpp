@@ -7,14 +7,15 @@
 #include <tuple>
 #include <type_traits>
 
-// Sums of x * one_hot(label) along the classes: each line has one term that is not 0, and only that is computed.
+// Sums of what is chosen by a label along the classes, else 0, which is what sums of x * one_hot(label) are written as:
+// each line has one term that is not 0, and only that is computed.
 
 namespace cleave::inline v0::detail {
 
 /// What an entry of an expression is, for the search below.
 struct entry_fact {
   op code = op::input;
-  int a = 0, b = 0;
+  int a = 0, b = 0, c = 0;
   /// Whether it is an integer that counts further than lines are long.
   bool counts = false;
 };
@@ -22,16 +23,15 @@ template <class Node>
 constexpr entry_fact fact_of() {
   using T = typename Node::type;
   if constexpr (Node::role == fused_role::user) return {op::user};
-  else return {Node::code, Node::a, Node::b, std::is_integral_v<T> && sizeof(T) >= 4};
+  else return {Node::code, Node::a, Node::b, Node::c, std::is_integral_v<T> && sizeof(T) >= 4};
 }
 
 /// The entries of a comparison of the index along a line with a load that a line does not move.
 struct compared_entries {
   int index = -1, label = -1;
 };
-constexpr compared_entries compared_in(const entry_fact* entries, int factor) {
-  if (entries[factor].code == op::cast) factor = entries[factor].a;
-  const entry_fact& e = entries[factor];
+constexpr compared_entries compared_in(const entry_fact* entries, int predicate) {
+  const entry_fact& e = entries[predicate];
   if (e.code != op::equal) return {};
   for (int k = 0; k < 2; ++k) {
     const compared_entries f{k == 0 ? e.a : e.b, k == 0 ? e.b : e.a};
@@ -40,12 +40,11 @@ constexpr compared_entries compared_in(const entry_fact* entries, int factor) {
   }
   return {};
 }
-/// Of an expression that is a product with such a comparison.
-constexpr compared_entries factor_of(const entry_fact* entries, int count) {
+/// Of an expression that is a choice by such a comparison between a value and a literal.
+constexpr compared_entries chosen_by(const entry_fact* entries, int count) {
   const entry_fact& last = entries[count - 1];
-  if (last.code != op::mul) return {};
-  const compared_entries f = compared_in(entries, last.a);
-  return f.index < 0 ? compared_in(entries, last.b) : f;
+  if (last.code != op::select || entries[last.c].code != op::constant) return {};
+  return compared_in(entries, last.a);
 }
 
 template <class Expression>
@@ -53,8 +52,10 @@ struct single_term;
 template <int Loads, class... Nodes>
 struct single_term<fused_expression<Loads, Nodes...>> {
   static constexpr entry_fact entries[]{fact_of<Nodes>()...};
-  static constexpr compared_entries where = factor_of(entries, int{sizeof...(Nodes)});
+  static constexpr compared_entries where = chosen_by(entries, int{sizeof...(Nodes)});
   static constexpr bool found = where.index >= 0;
+  /// The literal that has to be 0.
+  static constexpr int zero = found ? entries[entries[sizeof...(Nodes) - 1].c].a : -1;
 
   /// The label of a line.
   static std::int64_t label_of(const void* at) {

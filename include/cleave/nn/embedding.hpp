@@ -34,8 +34,8 @@ constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary
   if (!is_integer(in.at(of).type.element)) return in.fail(fault::not_an_index, "cross_entropy", labels.where);
   if (const dim_set differ = asked ^ given; !differ.empty())
     return in.fail(fault::label_dims_differ, "cross_entropy", labels.where, in.made().dims[*differ.begin()].name);
-  const value hit = one_hot(labels, vocabulary, s.in->at(s).type.element);
-  const value of_label = sum(s * hit, vocabulary);
+  const value hit = one_hot(labels, vocabulary, element::boolean);
+  const value of_label = sum(select(hit, s, 0), vocabulary);
   if (smoothing == 0) return logsumexp(s, vocabulary) - of_label;
   return logsumexp(s, vocabulary) - (of_label * (1 - smoothing) + mean(s, vocabulary) * smoothing);
 }

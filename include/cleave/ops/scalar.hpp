@@ -216,6 +216,19 @@ CLEAVE_FUNCTION inline T quotient_of(T a, T b) {
   }
 }
 
+/// The numbers of type From at the ends of an integer type. Variables, since device code must not call numeric_limits.
+template <class To, class From>
+struct ends_of {
+  static constexpr To most = std::numeric_limits<To>::max();
+  /// The first number beyond the end is a power of two.
+  static constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min()),
+                        beyond = From(2) * static_cast<From>(most / 2 + 1);
+  /// Whether From has the last number of the type; else `last` is the one below it.
+  static constexpr bool exact = std::numeric_limits<To>::digits <= std::numeric_limits<From>::digits;
+  static constexpr From last = exact ? static_cast<From>(most)
+                                     : beyond * (From(1) - std::numeric_limits<From>::epsilon() / 2);
+};
+
 } // namespace detail
 
 /// How elements become those of another type. Numbers become bool by "is not 0". Of floating-point numbers the fraction
@@ -228,14 +241,13 @@ struct conversion {
     else if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, float>)
       return detail::float_of_bits(detail::chosen(x, 0x3F800000, 0));
     else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      // The first number beyond the end is a power of two. What is converted is within the type, on all lanes.
-      constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min()),
-                     beyond = From(2) * static_cast<From>(std::numeric_limits<To>::max() / 2 + 1),
-                     last = beyond * (From(1) - std::numeric_limits<From>::epsilon() / 2);
-      constexpr To most = std::numeric_limits<To>::max();
-      const From above = x > lowest ? x : lowest;
-      const To within = static_cast<To>(above < last ? above : last);
-      return x != x ? To(0) : x >= beyond ? most : within;
+      // What is converted is within the type, on all lanes.
+      using ends = detail::ends_of<To, From>;
+      constexpr From lowest = ends::lowest, beyond = ends::beyond, last = ends::last;
+      constexpr To most = ends::most;
+      const From above = x > lowest ? x : lowest, within = above < last ? above : last;
+      if constexpr (ends::exact) return static_cast<To>(x != x ? From(0) : within);
+      else return x != x ? To(0) : x >= beyond ? most : static_cast<To>(within);
     } else return static_cast<To>(x);
   }
 };

@@ -45,8 +45,9 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
                       gradients);
   s.mean_weight = averaged(o.beta1, state.mean_weight, 1);
   s.square_weight = averaged(o.beta2, state.square_weight, 1);
+  const value mean_weight = detail::as_number(s.mean_weight), square_weight = detail::as_number(s.square_weight);
   const auto updated = [&](const value& w, const value& m, const value& v) {
-    const value direction = (m / s.mean_weight) / (sqrt(v / s.square_weight) + o.epsilon);
+    const value direction = (m / mean_weight) / (sqrt(v / square_weight) + o.epsilon);
     if constexpr (std::same_as<Options, adam_options>)
       if (o.weight_decay == 0) return w - rate * direction;
     return w - rate * (direction + o.weight_decay * w);

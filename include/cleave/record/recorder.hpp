@@ -313,7 +313,9 @@ class recorder : public graph_writer {
     node n = node_on(code, x, where);
     // Barriers are never the same.
     if (code == op::barrier) n.scalar = as_double(made_.nodes.size());
-    return push(n);
+    value same = push(n);
+    same.number = x.number;
+    return same;
   }
 
   /// Elements of the operands under other indices. The maps name dims of the graph; dims that they do not name are

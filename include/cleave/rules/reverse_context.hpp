@@ -106,7 +106,9 @@ class reverse_context {
   }
   constexpr value of_branch(value x, const node& n) {
     const value before = carry_into(in_, n.loop, in_.zeros(n.type, n.where), n.where);
-    return loop_result_of(in_, loop_yield_of(in_, before, x, n.where), n.where);
+    // A value that is carried is copied: its memory becomes that of what it is next.
+    const value last = computed_for(in_, "gradient", before, x, n.where);
+    return loop_result_of(in_, loop_yield_of(in_, before, last, n.where), n.where);
   }
 
   recorder& in_;
