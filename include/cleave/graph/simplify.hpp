@@ -102,8 +102,8 @@ constexpr bool sums_one_hot(const graph& g, const node& n) {
   }
   return false;
 }
-/// Appends the choice between a value and 0 that such a product becomes: an infinity or NaN at other classes has no part
-/// in the sum, in whatever layout and order it is computed, as in a look-up.
+/// Appends the choice between a value and 0 that such a product becomes: as in a look-up, an infinity or NaN at other
+/// classes has no part in the sum, in whatever layout and order it is computed.
 constexpr void choose_one_hot(graph& to, node& n) {
   node chosen = to.nodes[n.in[0]], zero;
   const std::size_t hot = one_hot_of(to, chosen.in[0]).labels != no_node ? 0 : 1;
