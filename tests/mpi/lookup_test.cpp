@@ -333,6 +333,43 @@ TEST(lookup, rows_of_a_node_are_read_where_they_are) {
       EXPECT_EQ(table.data(), before);
     }
 }
+// Single elements of a sharded table: stretches of indices of one block, of several, and of none.
+template <class Index>
+void expect_elements(std::int64_t (*index_of)(std::int64_t place, std::int64_t places, std::int64_t words)) {
+  constexpr std::int64_t words = 10007, places = 30000;
+  constexpr cleave::function take([](auto t, auto i) { return gather(t, word, i); });
+  for (const cleave::grid& g : grids()) {
+    f64<mesh(word / ax)> table(g, {words});
+    f64<mesh(place / ax)> rows(g, {places});
+    cleave::tensor<Index, mesh(place / ax)> ids(g, {places});
+    table.fill_by([](const auto& at) { return static_cast<double>(at[0] + 1); });
+    ids.fill_by([&](const auto& at) { return static_cast<Index>(index_of(at[0], places, words)); });
+    rows = take(table, ids);
+    const auto got = rows.to_global();
+    std::int64_t wrong = 0;
+    for (std::int64_t n = 0; n < places; ++n) {
+      const std::int64_t i = index_of(n, places, words);
+      const double want = i >= 0 && i < words ? static_cast<double>(i + 1) : 0;
+      wrong += got[static_cast<std::size_t>(n)] == want ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+}
+TEST(lookup, single_elements_of_a_sharded_table) {
+  constexpr std::int64_t (*all[])(std::int64_t, std::int64_t, std::int64_t){
+      [](std::int64_t n, std::int64_t places, std::int64_t words) { return n * words / places; },
+      [](std::int64_t n, std::int64_t places, std::int64_t words) { return n * words / places + n % 5 * 600 - 1200; },
+      [](std::int64_t n, std::int64_t, std::int64_t words) { return n * 7919 % (words + 20) - 10; },
+      [](std::int64_t n, std::int64_t, std::int64_t words) { return n / 200 % 2 == 0 ? words - 1 : words + n % 3; },
+      [](std::int64_t n, std::int64_t, std::int64_t words) {
+        return n / 200 % 2 == 0 ? words / 2 - n % 2 : -1 - n % 3;
+      },
+  };
+  for (const auto index_of : all) {
+    expect_elements<std::int32_t>(index_of);
+    expect_elements<std::int64_t>(index_of);
+  }
+}
 // More tables than a look-up keeps account of, in turn, some of which go and come again.
 TEST(lookup, many_tables_in_turn) {
   for (const cleave::grid& g : grids()) {

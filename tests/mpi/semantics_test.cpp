@@ -444,11 +444,12 @@ TEST(semantics, failures_while_plans_are_bound_break_the_grid) {
       sums = sum(x, row);
     });
     support::fail_set_up(0);
-    const bool shares = n > 1 && g.state().group_of(cleave::axis_set{}.with(0)).together != nullptr;
-    EXPECT_EQ(!what.empty(), shares) << what;
-    EXPECT_EQ(g.state().broken(), shares);
+    // Memory is set up within nodes, so it is certain to fail where all ranks are on one.
+    const bool on_one_node = n > 1 && g.state().group_of(cleave::axis_set{}.with(0)).together != nullptr;
+    EXPECT_TRUE(!on_one_node || !what.empty());
+    EXPECT_EQ(g.state().broken(), !what.empty());
     const std::string again = "cleave: a call of MPI failed on this grid earlier; it cannot be used any more";
-    EXPECT_EQ(mpi_error_of([&] { sums = sum(x, row); }), shares ? again : "");
+    EXPECT_EQ(mpi_error_of([&] { sums = sum(x, row); }), what.empty() ? "" : again);
   }
 }
 
