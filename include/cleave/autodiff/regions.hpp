@@ -121,6 +121,8 @@ class special_regions {
     const node_id end = r.ahead != 0 ? r.ahead : r.last;
     for (node_id v = r.first; v < end; ++v) {
       const node& n = c_.node_at(v);
+      // A gradient ends here, whoever reads it.
+      if (n.code == op::stop_gradient || !is_floating(n.type.element)) continue;
       for (unsigned k = 0; k < n.arity; ++k) {
         const node_id u = n.in[k];
         bool given = u >= r.first || !c_.depends(u);

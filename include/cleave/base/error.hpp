@@ -50,8 +50,8 @@ struct evaluation_error : error {
   using error::error;
 };
 
-/// MPI or Kokkos is not initialised yet, or has been finalised; or a variable of the environment has a word that means
-/// nothing; or a setting that may be there has such a value.
+/// MPI or Kokkos is not initialised yet, or has been finalised; or a variable of the environment, or an
+/// argument of a call such as `grid.check` that stands for one, has a value that is not allowed.
 struct environment_error : error {
   using error::error;
 };

@@ -266,7 +266,7 @@ constexpr auto remat(const function<F>& f) {
 
 /// A function with its own derivative (jax.custom_vjp). `forward(args...)` returns std::pair(result, residuals).
 /// `backward(residuals, cotangent)` returns the cotangents of the arguments: one, or a tuple. Inside a function both
-/// may capture values.
+/// may capture values; `forward` none that the gradient depends on. Fault: captures_a_variable.
 template <class Forward, class Backward>
 constexpr auto custom_vjp(Forward forward, Backward backward) {
   return function(detail::custom_body<Forward, Backward>{forward, backward});

@@ -89,40 +89,6 @@ constexpr bool without_one_hot(const graph& g, node& n) {
   return false;
 }
 
-/// Whether an operation sums products with a one-hot form along the classes.
-constexpr bool sums_one_hot(const graph& g, const node& n) {
-  const node* nodes = g.nodes.data();
-  if (n.code != op::reduce || n.combine != reduction::sum || nodes[n.in.items[0]].code != op::mul) return false;
-  const node& products = nodes[n.in.items[0]];
-  for (std::size_t k = 0; k < 2; ++k) {
-    if (nodes[products.in.items[k]].code != op::cast) continue;
-    if (const one_hot_form form = one_hot_of(g, products.in.items[k]); form.labels != no_node)
-      return (n.over & dim_bit(form.classes)) != 0 &&
-             products.type.element == nodes[products.in.items[1 - k]].type.element;
-  }
-  return false;
-}
-/// Appends the choice between a value and 0 that such a product becomes: as in a look-up, an infinity or NaN at other
-/// classes has no part in the sum, in whatever layout and order it is computed.
-constexpr void choose_one_hot(graph& to, node& n) {
-  node chosen = to.nodes[n.in[0]], zero;
-  const std::size_t hot = one_hot_of(to, chosen.in[0]).labels != no_node ? 0 : 1;
-  zero.code = op::constant;
-  zero.type.element = chosen.type.element;
-  zero.where = chosen.where;
-  zero.origin = chosen.origin;
-  zero.gradient = chosen.gradient;
-  chosen.code = op::select;
-  chosen.arity = 3;
-  const node_id x = chosen.in[1 - hot];
-  chosen.in[0] = to.nodes[chosen.in[hot]].in[0];
-  chosen.in[1] = x;
-  chosen.in[2] = narrowed(to.nodes.size());
-  to.nodes.push_back(zero);
-  n.in[0] = narrowed(to.nodes.size());
-  to.nodes.push_back(chosen);
-}
-
 /// Which operand an elementwise operation gives as it is: of a product with 1, a quotient by 1, a difference from 0, a
 /// choice between a value and itself, a conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a
 /// loop, where what a carried value becomes is computed anew in every iteration.
@@ -203,11 +169,10 @@ constexpr void become_sum(graph& to, node& n) {
 }
 
 /// Writes an operation as two, of which the first is appended: as a constant that is broadcast, as a reduction whose
-/// result is permuted, as a product that is summed, as a sum of what is chosen. Whether it is one of these.
+/// result is permuted, as a product that is summed. Whether it is one of these.
 constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, dim_set empty, dim_set ones, node& n) {
   if (const auto number = same_everywhere(to, n, empty, ones)) become_constant(to, n, *number);
   else if (is_inner_product(to, n)) become_sum(to, n);
-  else if (sums_one_hot(to, n)) choose_one_hot(to, n);
   else return permutation != no_node && n.code == op::reduce && permute_reduced(to, from, from.nodes[permutation], n);
   return true;
 }
@@ -342,11 +307,10 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
         continue;
       }
     rewritten = rewritten || permutation != no_node;
-    const bool chooses = n.code == op::reduce && kept[first].code == op::mul && detail::sums_one_hot(to, n);
     const bool negative = left == op::neg || left == op::sub || right == op::neg || right == op::sub;
     const bool may_cancel = two && (first == second || (n.code == op::add && negative));
-    if ((runs || n.code == op::dot || chooses || n.maps != 0 || may_cancel || permutation != no_node ||
-         empty.word != 0 || ones.word != 0) &&
+    if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0 ||
+         ones.word != 0) &&
         detail::becomes_two(to, from, permutation, empty, ones, n)) {
       to.nodes.reserve(to.nodes.size() + count - v);
       kept = to.nodes.data();

@@ -31,7 +31,7 @@ inline constexpr std::int64_t largest_int32 = std::numeric_limits<std::int32_t>:
 /// Whether a block has all of some indices, some of them, or none.
 enum class presence : std::uint8_t { none, some, all };
 
-/// The same for `checked_indices` indices.
+/// Which of these holds for `checked_indices` indices.
 template <class I>
 CLEAVE_FUNCTION presence presence_of(const I* indices, const index_block& block) {
   // A count, which vector code can add up. Offsets of 32 bits are half the work.

@@ -40,7 +40,7 @@ struct fold_functions {
   lines_function lines = nullptr;
   /// Lines along results, with strides that are known at run time; null where the expression does not permit it.
   lines_function strided_lines = nullptr;
-  /// The sums of lines that have one term each, if that literal is 0; else null.
+  /// The sums of lines that have one term each, else null; where there is such a literal, only if it is 0.
   lines_function single_terms = nullptr;
   int zero_literal = -1;
   /// How results, and pieces of results, are added up.
@@ -104,7 +104,9 @@ struct fold_work {
     char values[fold_buffer_bytes];
   };
 
-  bool has_single_terms() const { return f.single_terms != nullptr && l.literals[f.zero_literal] == 0; }
+  bool has_single_terms() const {
+    return f.single_terms != nullptr && (f.zero_literal < 0 || l.literals[f.zero_literal] == 0);
+  }
   char* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
   line_block lines(const std::int64_t* offset, const std::int64_t* apart, std::int64_t rows, std::int64_t i,
                    std::int64_t stop) const {

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <type_traits>
 
-// Sums of what is chosen by a label along the classes, else 0, which is what sums of x * one_hot(label) are written as:
-// each line has one term that is not 0, and only that is computed.
+// Sums along the classes of x * one_hot(label), or of what is chosen by a label, else 0: each line has one term that is
+// not 0, and only that is computed.
 
 namespace cleave::inline v0::detail {
 
@@ -30,8 +30,9 @@ constexpr entry_fact fact_of() {
 struct compared_entries {
   int index = -1, label = -1;
 };
-constexpr compared_entries compared_in(const entry_fact* entries, int predicate) {
-  const entry_fact& e = entries[predicate];
+constexpr compared_entries compared_in(const entry_fact* entries, int factor) {
+  if (entries[factor].code == op::cast) factor = entries[factor].a;
+  const entry_fact& e = entries[factor];
   if (e.code != op::equal) return {};
   for (int k = 0; k < 2; ++k) {
     const compared_entries f{k == 0 ? e.a : e.b, k == 0 ? e.b : e.a};
@@ -40,11 +41,13 @@ constexpr compared_entries compared_in(const entry_fact* entries, int predicate)
   }
   return {};
 }
-/// Of an expression that is a choice by such a comparison between a value and a literal.
-constexpr compared_entries chosen_by(const entry_fact* entries, int count) {
+/// Of an expression that is a product with such a comparison, or a choice by it between a value and a literal.
+constexpr compared_entries label_in(const entry_fact* entries, int count) {
   const entry_fact& last = entries[count - 1];
-  if (last.code != op::select || entries[last.c].code != op::constant) return {};
-  return compared_in(entries, last.a);
+  if (last.code == op::select && entries[last.c].code == op::constant) return compared_in(entries, last.a);
+  if (last.code != op::mul) return {};
+  const compared_entries f = compared_in(entries, last.a);
+  return f.index < 0 ? compared_in(entries, last.b) : f;
 }
 
 template <class Expression>
@@ -52,10 +55,11 @@ struct single_term;
 template <int Loads, class... Nodes>
 struct single_term<fused_expression<Loads, Nodes...>> {
   static constexpr entry_fact entries[]{fact_of<Nodes>()...};
-  static constexpr compared_entries where = chosen_by(entries, int{sizeof...(Nodes)});
+  static constexpr entry_fact last = entries[sizeof...(Nodes) - 1];
+  static constexpr compared_entries where = label_in(entries, int{sizeof...(Nodes)});
   static constexpr bool found = where.index >= 0;
-  /// The literal that has to be 0.
-  static constexpr int zero = found ? entries[entries[sizeof...(Nodes) - 1].c].a : -1;
+  /// The literal of a choice, which has to be 0; none for a product.
+  static constexpr int zero = found && last.code == op::select ? entries[last.c].a : -1;
 
   /// The label of a line.
   static std::int64_t label_of(const void* at) {
