@@ -291,7 +291,7 @@ class band_finder {
         g.pairs_.push_back({a.buffer, b.buffer, same, a.bytes, b.bytes});
       }
     for (std::size_t i = first_; i < last_; ++i) g.shared_bytes += comm::aligned(steps_[i]->shared_bytes().memory);
-    g.cuts_.reserve(as_size(execution_instance().concurrency()) + 4);
+    g.cuts_.reserve(as_size(concurrency_of(execution_instance())) + 4);
     return group;
   }
 

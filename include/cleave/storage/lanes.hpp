@@ -65,7 +65,7 @@ void launch_groups(const char* label, std::int64_t n, const lanes_of_reduction& 
   const execution_space& on = execution_instance();
   const int vector = lanes.is_team() ? lanes_of_reduction::vector : lanes.count;
   // A space with few threads has teams of one.
-  const int threads = on.concurrency() < lanes_of_reduction::team ? 1 : lanes_of_reduction::team / vector;
+  const int threads = detail::concurrency_of(on) < lanes_of_reduction::team ? 1 : lanes_of_reduction::team / vector;
   const std::int64_t teams = lanes.is_team() ? n : (n + threads - 1) / threads;
   using policy = Kokkos::TeamPolicy<execution_space, detail::functor_travels>;
   Kokkos::parallel_for(label, policy(on, static_cast<int>(teams), threads, vector),

@@ -129,10 +129,18 @@ inline const execution_space& execution_instance() {
 
 namespace detail {
 
+/// How many threads of an instance run at the same time. With deprecated code, Kokkos has a static function here, which
+/// makes another instance unless it is given one.
+template <class Space>
+std::int64_t concurrency_of(const Space& on) {
+  if constexpr (requires { Space::concurrency(on); }) return Space::concurrency(on);
+  else return on.concurrency();
+}
+
 /// How many threads of the host run the units of `launch`.
 inline std::int64_t launch_threads() {
   const given_instance* given = given_instance::current();
-  return given != nullptr && on_host ? given->threads : execution_instance().concurrency();
+  return given != nullptr && on_host ? given->threads : concurrency_of(execution_instance());
 }
 
 /// The host's threads alone run units; a template, lest nvcc compile them for a device.

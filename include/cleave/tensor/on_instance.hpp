@@ -40,7 +40,7 @@ class on_instance {
   explicit on_instance(const Space& space) : space_(space), before_(detail::given_instance::current()) {
     require_kokkos();
     given_.space = &space_;
-    given_.threads = space_.concurrency();
+    given_.threads = detail::concurrency_of(space_);
     if constexpr (on_host) given_.run = &run_shares;
     if constexpr (std::is_same_v<Space, execution_space>) {
       given_.same = &space_;
