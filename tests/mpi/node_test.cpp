@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support.hpp"
 
+#include <cleave/base/trial.hpp>
 #include <cleave/comm/messages.hpp>
-#include <cleave/comm/trial.hpp>
 
 #include <gtest/gtest.h>
 
@@ -172,7 +172,7 @@ TEST(node, collectives_change_their_way) {
 
 /// How a program chooses between two ways that take these times.
 struct chooser {
-  comm::trial tried{};
+  trial tried{};
   bool other_is_used = false;
   int uses_of_slower = 0;
 
@@ -181,7 +181,7 @@ struct chooser {
     const double now = second_now ? second : first;
     uses_of_slower += now > std::min(first, second) ? 1 : 0;
     if (tried.is_on()) tried.took(now);
-    if (tried.next() && comm::trial::is_better(tried.least(true), tried.least(false))) other_is_used = !other_is_used;
+    if (tried.next() && trial::is_better(tried.least(true), tried.least(false))) other_is_used = !other_is_used;
   }
 };
 TEST(node, trials_find_the_faster_way) {

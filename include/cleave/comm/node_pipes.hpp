@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/trial.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/transport.hpp>
-#include <cleave/comm/trial.hpp>
 #include <cleave/storage/box.hpp>
 
 #include <algorithm>

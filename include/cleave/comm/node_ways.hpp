@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/trial.hpp>
 #include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/node_group.hpp>
-#include <cleave/comm/trial.hpp>
 
 namespace cleave::inline v0::comm {
 

@@ -63,8 +63,7 @@ class bound_step {
   /// Some rows of the step. Threads call it at the same time for different rows.
   virtual void run_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const row_block& rows) const {}
   /// After all rows, on one thread. Each thread had the rows between two neighbours of `cuts`.
-  virtual void finish_rows([[maybe_unused]] run_state& r,
-                           [[maybe_unused]] const indexed_vector<std::int64_t>& cuts) const {}
+  virtual void finish_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const indexed_vector<std::int64_t>& cuts) {}
   /// Whether the result may be written to the memory of an operand, by the number of the buffer. It needs no more of it
   /// than what it keeps beside it.
   virtual bool may_replace([[maybe_unused]] std::size_t buffer) const { return false; }

@@ -42,7 +42,7 @@ class fold_step final : public bound_step {
       run_part_of_fold(loops_, operands.from, r.at[step_.out], code_, b.first * row, b.last * row);
     }
   }
-  void finish_rows(run_state& r, const indexed_vector<std::int64_t>& cuts) const override {
+  void finish_rows(run_state& r, const indexed_vector<std::int64_t>& cuts) override {
     if (!folds_all_rows()) return;
     const operand_addresses operands(r, step_);
     const std::int64_t row = loops_.folded.size() / cuts.back();

@@ -10,6 +10,7 @@
 #include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/kernels/rolling_map.hpp>
+#include <cleave/kernels/store_choice.hpp>
 #include <cleave/storage/as.hpp>
 
 // One pass over memory for a chain of elementwise operations.
@@ -31,12 +32,18 @@ class map_step final : public bound_step {
     void* const to = r.at[step_.out];
     // A result may have the memory of the argument that it is a copy of.
     if (copies_ && operands.from[0] == to) return;
-    if (large_) loops_.past_caches = !operands.has(to);
+    chooses_ = large_ && !operands.has(to);
+    loops_.past_caches = chooses_ && stores_.begin() == stores::past_caches;
     run_map(loops_, operands.from, to, code_);
+    if (chooses_) stores_.end();
   }
   int row_dims() const override { return on_host && !loops_.tiled ? step_.loop.rank : 0; }
   void prepare_rows(run_state& r, const row_setup& setup) override {
-    if (large_) loops_.past_caches = !setup.read_again && !operand_addresses(r, step_).has(r.at[step_.out]);
+    chooses_ = large_ && !setup.read_again && !operand_addresses(r, step_).has(r.at[step_.out]);
+    loops_.past_caches = chooses_ && stores_.begin() == stores::past_caches;
+  }
+  void finish_rows(run_state&, const indexed_vector<std::int64_t>&) override {
+    if (chooses_) stores_.end();
   }
   void run_rows(run_state& r, const row_block& b) const override {
     const std::int64_t row = loops_.outer.size() / b.rows;
@@ -50,6 +57,9 @@ class map_step final : public bound_step {
   bound_loops loops_{};
   /// Its result is larger than the caches. What is overwritten is in them when it is written.
   bool large_ = false;
+  /// Whether it chooses where to store, and what it finds.
+  bool chooses_ = false;
+  store_choice stores_{};
   bool copies_ = false;
 };
 
@@ -75,7 +85,8 @@ class boxed_map_step final : public bound_step {
   }
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
-    if (large_) set_past_caches(boxes_, !in.has(r.at[step_.out]));
+    const bool chooses = large_ && !in.has(r.at[step_.out]);
+    if (large_) set_past_caches(boxes_, chooses && stores_.begin() == stores::past_caches);
     for (std::size_t k = 0; k < step_.in.size(); ++k)
       if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
     if (overwrites_what_travels(r)) await_messages(r);
@@ -84,6 +95,7 @@ class boxed_map_step final : public bound_step {
     if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
     await_messages(r);
     run_map_boxes(boxes_, in.from, r.at[step_.out], travels ? box_part::waiting : box_part::all);
+    if (chooses) stores_.end();
   }
   bool may_replace(std::size_t buffer) const override {
     for (std::size_t k = 0; k < step_.in.size(); ++k)
@@ -170,6 +182,7 @@ class boxed_map_step final : public bound_step {
   range free_;
   /// Its result is larger than the caches.
   bool large_;
+  store_choice stores_{};
   /// Of its result.
   std::int64_t bytes_;
 };

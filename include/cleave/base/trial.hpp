@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace cleave::inline v0::comm {
+namespace cleave::inline v0 {
 
 /// Compares two ways to do something that is done again and again: at first, and a few times of every `period`, they
 /// take turns, and the shortest time of each counts. So a choice follows where the system puts processes, which it does
@@ -36,4 +36,4 @@ class trial {
   double least_[2] = {never, never};
 };
 
-} // namespace cleave::inline v0::comm
+} // namespace cleave::inline v0
