@@ -13,7 +13,8 @@
 #include <random>
 #include <vector>
 
-// Maps whose lines are computed in blocks: square roots of whole blocks, and stores past the caches.
+// Maps whose lines are computed in blocks: square roots of whole blocks, stores past the caches,
+// and elements that have a label.
 
 namespace {
 
@@ -181,10 +182,51 @@ TEST(blocks, results_larger_than_the_caches) {
         if (got.data()[i * cols + j] != 2 * x_at(first + i, j) + static_cast<float>(first + i)) ++wrong;
     EXPECT_EQ(wrong, 0);
   };
-  z = scaled(x, y);
-  expect_scaled(z);
+  // So many times that both ways to store them are tried, and one is chosen.
+  for (int run = 0; run < 8; ++run) {
+    z.fill(-1);
+    z = scaled(x, y);
+    expect_scaled(z);
+  }
   x = scaled(x, y);
   expect_scaled(x);
+}
+
+// An index compared with a label: true at one element of a line at most, in this expression for two labels.
+constexpr cleave::function marked([](auto x, auto first, auto second) {
+  const auto hit = cleave::cast<double>(one_hot(second, col, cleave::element::boolean));
+  return sqrt(select(one_hot(first, col, cleave::element::boolean), -x, x * x)) + hit * x - 3.0 * hit;
+});
+void expect_marked(std::int64_t cols) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
+  const std::int64_t rows = 3 * cols + 4;
+  using labels = cleave::tensor<int, mesh(row / line)>;
+  matrix<double> x(g, {rows, cols}), y(g, {rows, cols});
+  labels first(g, {rows}), second(g, {rows});
+  // All elements, and some before and behind the line.
+  const auto first_at = [=](std::int64_t i) { return static_cast<int>(i % (cols + 4) - 2); };
+  const auto second_at = [=](std::int64_t i) { return static_cast<int>(i * 5 % (cols + 3) - 1); };
+  const auto x_at = [](std::int64_t i, std::int64_t j) { return static_cast<double>((i * 7 + j * 3) % 100 - 150); };
+  x.fill_by([&](const auto& at) { return x_at(at[0], at[1]); });
+  first.fill_by([&](const auto& at) { return first_at(at[0]); });
+  second.fill_by([&](const auto& at) { return second_at(at[0]); });
+  const auto expect = [&](const matrix<double>& got) {
+    const std::vector<double> all = got.to_global();
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < cols; ++j) {
+        const double from = x_at(i, j), hit = j == second_at(i) ? 1 : 0;
+        const double want = std::sqrt(j == first_at(i) ? -from : from * from) + hit * from - 3 * hit;
+        ASSERT_NEAR(all[static_cast<std::size_t>(i * cols + j)], want, 1e-12 * (1 + std::fabs(want)))
+            << i << " " << j << " of " << cols;
+      }
+  };
+  y = marked(x, first, second);
+  expect(y);
+  x = marked(x, first, second);
+  expect(x);
+}
+TEST(blocks, labels_of_lines) {
+  for (std::int64_t cols : {1, 3, 15, 16, 17, 40, 131, 300}) expect_marked(cols);
 }
 
 } // namespace

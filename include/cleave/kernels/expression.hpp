@@ -129,7 +129,10 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
   } else if constexpr (is_literal(Node::role)) {
     return convert<T>(r.literal[Node::a]);
   } else if constexpr (Node::role == fused_role::index) {
-    return convert<T>(r.index[Node::a] + i * Node::b);
+    // Indices of 32 bits are computed in 32 bits, of which a vector has twice as many.
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 4)
+      return static_cast<T>(static_cast<std::uint32_t>(r.index[Node::a]) + static_cast<std::uint32_t>(i) * Node::b);
+    else return convert<T>(r.index[Node::a] + i * Node::b);
   } else if constexpr (Node::role == fused_role::user) {
     return Node::call(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f));
   } else {
@@ -139,6 +142,20 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
     else return convert<T>(call::of(value_of<Node::a>(f), value_of<Node::b>(f), value_of<Node::c>(f)));
   }
 }
+
+/// Which entries are the same all along a line: literals, what does not move, and what is computed of these alone.
+template <int N>
+struct fixed_entries {
+  bool at[N];
+
+  template <class Node>
+  constexpr bool holds() const {
+    if constexpr (Node::role == fused_role::load || Node::role == fused_role::index) return Node::b == 0;
+    else if constexpr (is_literal(Node::role)) return true;
+    else if constexpr (Node::role == fused_role::user) return false;
+    else return at[Node::a] && (Node::arity < 2 || at[Node::b]) && (Node::arity < 3 || at[Node::c]);
+  }
+};
 
 template <class... T>
 struct last_of {
@@ -170,7 +187,45 @@ struct fused_expression {
     return run(r, i, std::make_integer_sequence<int, entries>{});
   }
 
+  /// The entries that are the same all along a line. Compilers leave them in the loop: divisions could trap where it
+  /// has no iterations.
+  class line {
+   public:
+    explicit line(const row_type& r) : r_(r) { fix(std::make_integer_sequence<int, entries>{}); }
+    /// The value at position i of the line.
+    value_type at(std::int64_t i) const { return run(i, std::make_integer_sequence<int, entries>{}); }
+
+   private:
+    template <int... I>
+    void fix(std::integer_sequence<int, I...>) {
+      (fix_entry<I, Nodes>(), ...);
+    }
+    template <int I, class Node>
+    void fix_entry() {
+      if constexpr (fixed.at[I]) detail::set_value<I>(f_, detail::evaluate_node<Node>(f_, r_, 0));
+    }
+    template <int... I>
+    value_type run(std::int64_t i, std::integer_sequence<int, I...>) const {
+      auto f = f_;
+      (run_entry<I, Nodes>(f, i), ...);
+      return detail::value_of<entries - 1>(f);
+    }
+    template <int I, class Node, class Frame>
+    void run_entry(Frame& f, std::int64_t i) const {
+      if constexpr (!fixed.at[I]) detail::set_value<I>(f, detail::evaluate_node<Node>(f, r_, i));
+    }
+
+    const row_type& r_;
+    detail::frame<std::make_integer_sequence<int, entries>, Nodes...> f_;
+  };
+
  private:
+  static constexpr detail::fixed_entries<entries> fixed = [] {
+    detail::fixed_entries<entries> made{};
+    int i = 0;
+    ((made.at[i] = made.template holds<Nodes>(), ++i), ...);
+    return made;
+  }();
 // Every node reads only values that were set before it, which g++ does not see without optimisation.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push

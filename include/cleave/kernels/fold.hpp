@@ -7,6 +7,7 @@
 #include <cleave/storage/lanes.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>
+#include <cleave/storage/wide.hpp>
 
 // What of a fold depends on the type of its values and on its reduction, and its form for devices, which depends on its
 // expression. kernels/run_fold.hpp has the loops on the host.
@@ -150,10 +151,7 @@ struct fold_sums<T, reduction::logsumexp> {
     add_block(most, sum, line, n);
   }
   static void add_block(T& most, T (&sum)[vector_block], const T* line, std::int64_t n) {
-    T large[vector_block];
-    for (int j = 0; j < vector_block; ++j) large[j] = most;
-    fold_sums<T, reduction::max>::add_line(large, line, n);
-    const T above = fold_sums<T, reduction::max>::total(large), scale = grown(most, above);
+    const T above = largest(most, line, n), scale = grown(most, above);
     for (int j = 0; j < vector_block; ++j) sum[j] *= scale;
     most = above;
     std::int64_t i = 0;
@@ -161,10 +159,33 @@ struct fold_sums<T, reduction::logsumexp> {
     if (above - above != 0)
       for (; i < n; ++i) sum[0] += grown(line[i], above);
     for (; i + vector_block <= n; i += vector_block) {
+      // What the next block reads comes while this one computes.
+      prefetch_line(line + i + n);
       CLEAVE_INDEPENDENT
       for (int j = 0; j < vector_block; ++j) sum[j] += scalar_op<op::exp, T>::of(line[i + j] - above);
     }
     for (int j = 0; j < n - i; ++j) sum[j] += scalar_op<op::exp, T>::of(line[i + j] - above);
+  }
+  /// The largest of `most` and n values. Several vectors at a time: each comparison waits for the one before.
+  static T largest(T most, const T* line, std::int64_t n) {
+    using all = fold_sums<T, reduction::max>;
+    constexpr int width = 4 * vector_block;
+    T first[vector_block], second[vector_block], third[vector_block], fourth[vector_block];
+    for (int j = 0; j < vector_block; ++j) first[j] = second[j] = third[j] = fourth[j] = most;
+    std::int64_t i = 0;
+    for (; i + width <= n; i += width) {
+      const auto compare = [&](T(&large)[vector_block], const T* with) {
+        CLEAVE_INDEPENDENT
+        for (int j = 0; j < vector_block; ++j) large[j] = combined<reduction::max>(large[j], with[j]);
+      };
+      compare(first, line + i);
+      compare(second, line + i + vector_block);
+      compare(third, line + i + 2 * vector_block);
+      compare(fourth, line + i + 3 * vector_block);
+    }
+    for (auto* more : {&second, &third, &fourth}) all::add_line(first, *more, vector_block);
+    all::add_line(first, line + i, n - i);
+    return all::total(first);
   }
 };
 

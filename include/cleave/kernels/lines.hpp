@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/kernels/block_roots.hpp>
+#include <cleave/kernels/labels.hpp>
 #include <cleave/kernels/operands.hpp>
 #include <cleave/storage/vectorise.hpp>
 
@@ -36,9 +37,9 @@ using lines_function = void (*)(const line_block&);
 
 /// The elements of a block from i on.
 template <class Expression, class Out>
-inline void compute_block(const typename Expression::row_type& r, Out* to, std::int64_t i) {
+inline void compute_block(const typename Expression::line& l, Out* to, std::int64_t i) {
   CLEAVE_INDEPENDENT
-  for (int j = 0; j < vector_block; ++j) to[j] = convert<Out>(Expression::at(r, i + j));
+  for (int j = 0; j < vector_block; ++j) to[j] = convert<Out>(l.at(i + j));
 }
 
 /// Elements i to `stop` of a line; the first of them goes to `to`.
@@ -46,7 +47,15 @@ template <class Expression, class Out>
 [[gnu::always_inline]] inline void compute_line(const typename Expression::row_type& r, Out* to, std::int64_t i,
                                                 std::int64_t stop) {
   using cut = detail::root_cut<Expression>;
-  if constexpr (cut::found) {
+  using label = detail::label_of<Expression>;
+  if constexpr (label::found) {
+    const std::int64_t at = label::position(r);
+    const bool here = at >= i && at < stop;
+    // Before its operands are overwritten, where the result takes their place.
+    const Out labelled = here ? convert<Out>(Expression::at(r, at)) : Out{};
+    compute_line<typename label::elsewhere>(r, to, i, stop);
+    if (here) to[at - i] = labelled;
+  } else if constexpr (cut::found) {
     using argument = typename cut::argument;
     using rest = typename cut::rest;
     using detail::same_operands;
@@ -65,8 +74,9 @@ template <class Expression, class Out>
       compute_line<rest>(after, to, i, i + n);
     }
   } else {
+    const typename Expression::line line(r);
     if (stop - i < vector_block) {
-      for (; i < stop; ++i, ++to) *to = convert<Out>(Expression::at(r, i));
+      for (; i < stop; ++i, ++to) *to = convert<Out>(line.at(i));
       return;
     }
     // Blocks that become vector code. A line that is no multiple of them ends with a block that overlaps the one
@@ -78,7 +88,7 @@ template <class Expression, class Out>
     std::int64_t at = i, until = rest == 0 ? stop : last;
     Out* block = to;
     for (int part = 0;; ++part) {
-      for (; at < until; at += vector_block, block += vector_block) compute_block<Expression>(r, block, at);
+      for (; at < until; at += vector_block, block += vector_block) compute_block<Expression>(line, block, at);
       if (part == 2 || rest == 0) break;
       at = part == 0 ? stop - vector_block : last;
       until = at + vector_block;

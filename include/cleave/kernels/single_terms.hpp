@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/kernels/labels.hpp>
 #include <cleave/kernels/lines.hpp>
 
 #include <tuple>
@@ -12,35 +13,6 @@
 
 namespace cleave::inline v0::detail {
 
-/// What an entry of an expression is, for the search below.
-struct entry_fact {
-  op code = op::input;
-  int a = 0, b = 0, c = 0;
-  /// Whether it is an integer that counts further than lines are long.
-  bool counts = false;
-};
-template <class Node>
-constexpr entry_fact fact_of() {
-  using T = typename Node::type;
-  if constexpr (Node::role == fused_role::user) return {op::user};
-  else return {Node::code, Node::a, Node::b, Node::c, std::is_integral_v<T> && sizeof(T) >= 4};
-}
-
-/// The entries of a comparison of the index along a line with a load that a line does not move.
-struct compared_entries {
-  int index = -1, label = -1;
-};
-constexpr compared_entries compared_in(const entry_fact* entries, int factor) {
-  if (entries[factor].code == op::cast) factor = entries[factor].a;
-  const entry_fact& e = entries[factor];
-  if (e.code != op::equal) return {};
-  for (int k = 0; k < 2; ++k) {
-    const compared_entries f{k == 0 ? e.a : e.b, k == 0 ? e.b : e.a};
-    const entry_fact &i = entries[f.index], &l = entries[f.label];
-    if (i.code == op::iota && i.b == 1 && i.counts && l.code == op::input && l.b == 0 && l.counts) return f;
-  }
-  return {};
-}
 /// Of an expression that is a product with such a comparison, or a choice by it between a value and a literal.
 constexpr compared_entries label_in(const entry_fact* entries, int count) {
   const entry_fact& last = entries[count - 1];
