@@ -42,6 +42,14 @@ constexpr compared_entries compared_in(const entry_fact* entries, int factor) {
   }
   return {};
 }
+/// Which element of a line has the label; it may be none of the line.
+template <class LabelNode, class IndexNode, class Row>
+std::int64_t labelled_element(const Row& r) {
+  return static_cast<std::int64_t>(*as<typename LabelNode::type>(r.at[LabelNode::a])) - r.index[IndexNode::a];
+}
+template <int I, class... Nodes>
+using node_at = std::tuple_element_t<static_cast<std::size_t>(I), std::tuple<Nodes...>>;
+
 /// An entry in place of such a comparison, where it is false. Compilers leave out what depends on it.
 struct no_label_here {
   using type = bool;
@@ -68,12 +76,10 @@ struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int
   /// The expression where it is false.
   using elsewhere = fused_expression<Loads, std::conditional_t<I == equal, no_label_here, Nodes>...>;
 
-  /// Which element of a line has the label; it may be none of the line.
   template <class Row>
   static std::int64_t position(const Row& r) {
     constexpr compared_entries where = compared_in(entries, equal);
-    using T = typename std::tuple_element_t<static_cast<std::size_t>(where.label), std::tuple<Nodes...>>::type;
-    return static_cast<std::int64_t>(*as<T>(r.at[entries[where.label].a])) - r.index[entries[where.index].a];
+    return labelled_element<node_at<where.label, Nodes...>, node_at<where.index, Nodes...>>(r);
   }
 };
 template <class Expression>

@@ -5,8 +5,7 @@
 #include <cleave/kernels/labels.hpp>
 #include <cleave/kernels/lines.hpp>
 
-#include <tuple>
-#include <type_traits>
+#include <cstdint>
 
 // Sums along the classes of x * one_hot(label), or of what is chosen by a label, else 0: each line has one term that is
 // not 0, and only that is computed.
@@ -33,10 +32,9 @@ struct single_term<fused_expression<Loads, Nodes...>> {
   /// The literal of a choice, which has to be 0; none for a product.
   static constexpr int zero = found && last.code == op::select ? entries[last.c].a : -1;
 
-  /// The label of a line.
-  static std::int64_t label_of(const void* at) {
-    using T = typename std::tuple_element_t<static_cast<std::size_t>(where.label), std::tuple<Nodes...>>::type;
-    return static_cast<std::int64_t>(*as<T>(at));
+  template <class Row>
+  static std::int64_t position(const Row& r) {
+    return labelled_element<node_at<where.label, Nodes...>, node_at<where.index, Nodes...>>(r);
   }
 };
 
@@ -45,10 +43,9 @@ template <class Expression, class Out>
 void compute_single_terms(const line_block& b) {
   using rows = row_maker<Expression>;
   using term = single_term<Expression>;
-  constexpr int label = term::entries[term::where.label].a, index = term::entries[term::where.index].a;
   typename Expression::row_type r = rows::moved(rows::start(*b.loops, b.from, b.step), b.offset);
   for (std::int64_t row = 0; row < b.rows; ++row) {
-    const std::int64_t i = term::label_of(r.at[label]) - r.index[index];
+    const std::int64_t i = term::position(r);
     as<Out>(b.out)[row] = i >= b.begin && i < b.end ? convert<Out>(Expression::at(r, i)) : Out(0);
     r = rows::moved(r, b.apart);
   }
