@@ -236,7 +236,7 @@ class grid_state {
                        order = backwards ? sizes_.product(list) - block : block;
     return group_once(key, list.mask(), order);
   }
-  comm::kept_group& group_once(std::uint64_t key, axis_set axes, std::int64_t order) {
+  [[gnu::cold]] comm::kept_group& group_once(std::uint64_t key, axis_set axes, std::int64_t order) {
     for (const auto& known : groups_)
       if (known->key == key) return known->group;
     return guarded([&]() -> comm::kept_group& {
@@ -389,7 +389,7 @@ class grid_state {
     for (int rank : part_.list) h = (h ^ std::uint64_t(std::uint32_t(rank))) * 1099511628211u;
     return std::int64_t(h >> 2);
   }
-  void check_list() const {
+  [[gnu::cold]] void check_list() const {
     if (std::ssize(part_.list) != sizes_.devices())
       raise<mesh_error>(wording::mesh_list_length(std::ssize(part_.list), sizes_.devices()));
     for (std::size_t d = 0; d < part_.list.size(); ++d)

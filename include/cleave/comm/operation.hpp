@@ -112,7 +112,7 @@ inline MPI_User_function* affine_function(element e) {
 
 /// The operation of a function. It is made at the first use and kept until MPI ends, which every rank may do when it
 /// likes: making one communicates nothing.
-inline MPI_Op own_operation(MPI_User_function* function, bool commutes) {
+[[gnu::cold]] inline MPI_Op own_operation(MPI_User_function* function, bool commutes) {
   struct kept_operation {
     MPI_User_function* function;
     MPI_Op operation;
@@ -131,7 +131,7 @@ inline MPI_Op own_operation(MPI_User_function* function, bool commutes) {
 } // namespace detail
 
 /// The operation of a reduction. Sum and product of bool are "any" and "all".
-inline MPI_Op operation_of(reduction r, element e) {
+[[gnu::cold]] inline MPI_Op operation_of(reduction r, element e) {
   if (MPI_User_function* const own = detail::own_function(r, e)) return detail::own_operation(own, true);
   switch (r) {
     case reduction::sum: return e == element::boolean ? MPI_MAX : MPI_SUM;

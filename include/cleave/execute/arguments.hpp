@@ -176,7 +176,7 @@ class argument_memory {
   }
   /// Whether within one step an argument may be overwritten in place: element i of the result needs element i of it
   /// alone.
-  static bool pointwise(const binder& b, const step& s, std::size_t argument) {
+  [[gnu::cold]] static bool pointwise(const binder& b, const step& s, std::size_t argument) {
     const program_view& p = b.program;
     if (s.kind == step_kind::move) return s.move == kind::all_reduce || s.move == kind::mask;
     if (s.kind != step_kind::map && !is_scaled(s)) return false;

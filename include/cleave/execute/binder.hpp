@@ -45,7 +45,7 @@ struct binder {
     for (int i = 0; i < extents.rank; ++i) last += (extents[i] - 1) * (*own)[i];
     return (last + 1) * size_of(x.type.element);
   }
-  addressing addresses(const buffer& b) const {
+  [[gnu::cold]] addressing addresses(const buffer& b) const {
     if (const slice_in_place* s = slice_of(b)) {
       addressing a = addresses(program.buffers[s->whole]);
       a.extents = local(b);

@@ -45,7 +45,7 @@ class slice_search {
 
   /// Whether a step takes a slice of a shard that this device has along the whole dim, and that lies within it wherever
   /// it begins.
-  bool is_slice(std::size_t i, slice_in_place& s) const {
+  [[gnu::cold]] bool is_slice(std::size_t i, slice_in_place& s) const {
     const step& e = p_.steps[i];
     if (e.kind != step_kind::exchange || e.move != kind::none || e.keeps || e.in.size() != 2 || e.maps != 1)
       return false;
@@ -64,7 +64,7 @@ class slice_search {
     return true;
   }
   /// Whether products alone read it, right after the step that would copy it, and nothing writes the array meanwhile.
-  bool stays(const slice_in_place& s) const {
+  [[gnu::cold]] bool stays(const slice_in_place& s) const {
     std::size_t readers = 0, found = 0;
     for (std::size_t k = 0; k < p_.steps.size(); ++k) {
       readers += p_.steps[k].in.contains(s.slice) ? 1u : 0u;
@@ -102,7 +102,7 @@ class slice_search {
     return false;
   }
   /// Whether a step is a product that packs no more if the slice is where it is.
-  bool reads_in_place(const step& s, const slice_in_place& slice) const {
+  [[gnu::cold]] bool reads_in_place(const step& s, const slice_in_place& slice) const {
     if (s.kind != step_kind::gemm || s.pieces != 0 || s.panels != 0) return false;
     for (std::size_t k = 2; k < s.in.size(); ++k)
       if (s.in[k] == slice.slice) return false;

@@ -65,7 +65,7 @@ template <class Expression, class Entries>
 struct label_search;
 template <int Loads, class... Nodes, int... I>
 struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int, I...>> {
-  static constexpr entry_fact entries[]{fact_of<Nodes>()...};
+  static constexpr entry_fact entries[sizeof...(Nodes)]{fact_of<Nodes>()...};
   /// The first such comparison.
   static constexpr int equal = [] {
     int first = -1;

@@ -25,7 +25,7 @@ template <class Expression>
 struct single_term;
 template <int Loads, class... Nodes>
 struct single_term<fused_expression<Loads, Nodes...>> {
-  static constexpr entry_fact entries[]{fact_of<Nodes>()...};
+  static constexpr entry_fact entries[sizeof...(Nodes)]{fact_of<Nodes>()...};
   static constexpr entry_fact last = entries[sizeof...(Nodes) - 1];
   static constexpr compared_entries where = label_in(entries, int{sizeof...(Nodes)});
   static constexpr bool found = where.index >= 0;

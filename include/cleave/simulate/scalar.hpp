@@ -91,7 +91,7 @@ inline double random_of(op code, element result, double key, double row, double 
 }
 
 /// Sums, products, quotients and powers of integers, which double would round; none for other ops.
-inline optional_value<std::uint64_t> applied_to_integers(op code, element e, double a, double b) {
+[[gnu::cold]] inline optional_value<std::uint64_t> applied_to_integers(op code, element e, double a, double b) {
   const std::uint64_t x = bits_of(a), y = bits_of(b);
   switch (code) {
     case op::add: return x + y;
@@ -115,7 +115,7 @@ inline optional_value<std::uint64_t> applied_to_integers(op code, element e, dou
 }
 
 /// What an elementwise op means on doubles, from its line in graph/op_list.hpp.
-inline double meaning_of(op code, element in, element out, double x, double y, double z) {
+[[gnu::cold]] inline double meaning_of(op code, element in, element out, double x, double y, double z) {
   if (!is_floating(in))
     if (const auto whole = applied_to_integers(code, in, x, y)) return wrapped(in, *whole);
   switch (code) {

@@ -310,14 +310,14 @@ struct live_memory {
     static live_memory* all = new live_memory;
     return *all;
   }
-  static void release_all() {
+  [[gnu::cold]] static void release_all() {
     live_memory& all = get();
     const std::lock_guard<std::mutex> guard(all.lock);
     for (block* b = all.ring.next; b != &all.ring; b = b->next) b->free();
     ++all.changes;
     all.hooked = false;
   }
-  static std::shared_ptr<void> allocate(std::int64_t bytes) {
+  [[gnu::cold]] static std::shared_ptr<void> allocate(std::int64_t bytes) {
     require_kokkos();
     live_memory& all = get();
     block* const made = new block;

@@ -88,7 +88,7 @@ class call_site {
                                                      at.dims[l.dim]));
   }
   /// Dims that promise to divide evenly are held to it wherever the plan shards them.
-  void check_promises(const sizes& at) const {
+  [[gnu::cold]] void check_promises(const sizes& at) const {
     for (const buffer& b : p_.buffers)
       for (int i = 0; i < b.type.rank; ++i) {
         if (!p_.dims[b.type[i]].divisible) continue;
@@ -98,7 +98,7 @@ class call_site {
   }
 
   /// Indices and numbers of elements fit into the types in which the plan has them.
-  void check_indices(const sizes& at) const {
+  [[gnu::cold]] void check_indices(const sizes& at) const {
     for (const step& s : p_.steps)
       for (const fused_op& o : fused_ops_of(p_, s)) {
         if (!is_integer(o.type)) continue;

@@ -209,7 +209,7 @@ template <class Plan, std::size_t I, class Variants>
 struct variants_of;
 template <class Plan, std::size_t I, std::size_t... V>
 struct variants_of<Plan, I, std::index_sequence<V...>> {
-  static constexpr map_functions all[]{
+  static constexpr map_functions all[sizeof...(V)]{
       map_functions_of<typename expression_from<code_of_variant<Plan, I, V>>::type>...};
 };
 template <class Plan, std::size_t I>
