@@ -120,7 +120,8 @@ class bound_program {
   }
   /// Gives the steps their own memory, which begins at `memory` bytes, that which they hold until they are waited for,
   /// which begins at `first_held`, and the shared one after it.
-  [[gnu::cold]] void settle_steps(std::int64_t memory, std::int64_t first_held, const held_memory& held, std::int64_t shared_host) {
+  [[gnu::cold]] void settle_steps(std::int64_t memory, std::int64_t first_held, const held_memory& held,
+                                  std::int64_t shared_host) {
     char *const base = as<char>(workspace_.get()), *const host_base = as<char>(host_.get());
     const auto at = [](char* from, std::int64_t offset) { return from == nullptr ? nullptr : from + offset; };
     std::int64_t host = 0;

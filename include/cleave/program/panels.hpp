@@ -56,7 +56,7 @@ constexpr int gathered_position(const buffer& from, const buffer& to) {
 
 /// The panels of a product of a program.
 [[gnu::cold]] constexpr product_panels panels_of(const program_view& p, const step& product, const sizes& at,
-                                   const coordinates& here) {
+                                                 const coordinates& here) {
   product_panels q;
   std::int64_t least = 0;
   for (std::size_t i = 0; &p.steps[i] != &product; ++i) {
