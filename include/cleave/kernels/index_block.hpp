@@ -40,9 +40,13 @@ struct index_blocks {
   }
   CLEAVE_FUNCTION bool has(std::uint64_t row) const { return row < static_cast<std::uint64_t>(extent); }
   CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const {
-    // Exact below 2^51: the middle of a row is never so near to the end of a block that rounding counts.
     const auto i = static_cast<std::int64_t>(row);
-    return at[static_cast<std::int64_t>((static_cast<double>(i) + 0.5) * blocks)] + i * stride;
+    return at[number(i)] + i * stride;
+  }
+  /// Which block has a row. Exact below 2^51: the middle of a row is never so near to the end of a block that rounding
+  /// counts.
+  CLEAVE_FUNCTION std::int64_t number(std::int64_t row) const {
+    return static_cast<std::int64_t>((static_cast<double>(row) + 0.5) * blocks);
   }
 };
 

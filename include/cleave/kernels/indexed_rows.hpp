@@ -45,6 +45,19 @@ CLEAVE_FUNCTION presence presence_of(const I* indices, const index_block& block)
   }
   return outside == 0 ? presence::all : outside == checked_indices ? presence::none : presence::some;
 }
+/// The elements at `checked_indices` indices, all of which a block has; `begin` is its first one. Eight are loaded before
+/// one is stored: on a Zen 4 core this took 0.7 of the time of the gather instruction that g++ would use.
+template <class T>
+CLEAVE_FUNCTION void take_elements(const T* table, const std::int32_t* indices, T* rows, std::int32_t begin) {
+  constexpr int together = 8;
+  for (int j = 0; j < checked_indices; j += together) {
+    T loaded[together];
+    CLEAVE_STRAIGHT
+    for (int i = 0; i < together; ++i) loaded[i] = table[indices[j + i] - begin];
+    CLEAVE_STRAIGHT
+    for (int i = 0; i < together; ++i) rows[j + i] = loaded[i];
+  }
+}
 /// Single elements of a block that has some. Indices that it has are not checked one by one. An index that it lacks
 /// reads the first element in vain, so that no loop has a branch.
 template <class T>
@@ -55,8 +68,7 @@ CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices,
   for (std::int64_t left = n, m = 0; left > 0; left -= m, indices += m, rows += m) {
     m = left < checked_indices ? left : checked_indices;
     if (m == checked_indices && presence_of(indices, block) == presence::all) {
-      CLEAVE_INDEPENDENT
-      for (int j = 0; j < checked_indices; ++j) rows[j] = table[indices[j] - begin];
+      take_elements(table, indices, rows, begin);
       continue;
     }
     CLEAVE_INDEPENDENT
@@ -69,15 +81,50 @@ CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices,
   }
 }
 
+/// Single elements of several blocks. Indices in order are often in one block: then their rows are not found one by
+/// one. Where a block has not all of some indices, this is not tried again for a while.
+template <class T>
+CLEAVE_FUNCTION void gather_line_of_blocks(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
+                                           const index_blocks block) {
+  constexpr int pause = 16;
+  const auto end = static_cast<std::uint32_t>(block.extent);
+  for (std::int64_t left = n, m = 0, wait = 0; left > 0; left -= m, indices += m, rows += m) {
+    m = left < checked_indices ? left : checked_indices;
+    if (m == checked_indices && wait-- <= 0) {
+      // Indices below 0 become large numbers.
+      std::uint32_t least = static_cast<std::uint32_t>(indices[0]), most = least;
+      for (int j = 1; j < checked_indices; ++j) {
+        const auto i = static_cast<std::uint32_t>(indices[j]);
+        least = i < least ? i : least;
+        most = i > most ? i : most;
+      }
+      if (most < end && block.number(least) == block.number(most)) {
+        take_elements(table + block.at[block.number(least)], indices, rows, 0);
+        continue;
+      }
+      wait = pause;
+    }
+    for (std::int64_t j = 0; j < m; ++j) {
+      const std::uint64_t r = block.row_of(indices[j]);
+      rows[j] = block.has(r) ? table[block.offset(r)] : T{};
+    }
+  }
+}
+
 /// One element of the rows of a line of indices.
 template <class T, class I, class Block>
 CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, const I* indices, T* rows,
-                                 std::int64_t rows_stride, std::int64_t n, const Block& block) {
+                                 std::int64_t rows_stride, std::int64_t n, const Block& where) {
+  // A copy, which the rows cannot overlap.
+  const Block block = where;
   if (rows_stride == 1 && table_stride == 0 && block.stride == 1) {
     if constexpr (std::is_same_v<I, std::int32_t> && std::is_same_v<Block, index_block>) {
       // Offsets of 32 bits are half the work in vector code.
       if (block.extent > 0 && block.begin + block.extent <= largest_int32)
         return gather_line_32(table, indices, rows, n, block);
+    }
+    if constexpr (std::is_same_v<I, std::int32_t> && std::is_same_v<Block, index_blocks>) {
+      if (block.extent <= largest_int32) return gather_line_of_blocks(table, indices, rows, n, block);
     }
     for (std::int64_t j = 0; j < n; ++j) {
       const std::uint64_t r = block.row_of(indices[j]);

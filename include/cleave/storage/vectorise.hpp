@@ -21,6 +21,13 @@
 #define CLEAVE_NOT_UNROLLED
 #endif
 
+/// Of a loop of eight iterations, that it becomes straight code before vector code is made of it.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define CLEAVE_STRAIGHT _Pragma("GCC unroll 8")
+#else
+#define CLEAVE_STRAIGHT
+#endif
+
 namespace cleave::inline v0 {
 
 /// Elements in a block of a vectorised loop.
