@@ -234,15 +234,16 @@ def seconds_of(run: Callable[[], None], calls: int) -> float:
     return statistics.median(times)
 
 
-def of_cleave(program: pathlib.Path, arguments: list[str], mpirun: list[str]) -> dict[str, float]:
-    """Seconds by the name of a measurement."""
+def of_cleave(program: pathlib.Path, arguments: list[str], mpirun: list[str]) -> tuple[dict[str, float], float]:
+    """Seconds by the name of a measurement, and how long a cache line took to another rank and back, in nanoseconds."""
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.jsonl"
         environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "GLIBC_TUNABLES")}
         subprocess.run([*mpirun, str(program), str(results), str(SECONDS), *arguments], check=True, env=environment, stdout=subprocess.DEVNULL)
         units = {"ms": 1e-3, "us": 1e-6}
-        lines = map(json.loads, results.read_text(encoding="utf-8").splitlines())
-        return {line["name"]: line["value"] * units[line["unit"]] for line in lines if line.get("unit") in units}
+        lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+        seconds = {line["name"]: line["value"] * units[line["unit"]] for line in lines if line.get("unit") in units}
+        return seconds, statistics.median(line.get("round_trip_ns", 0) for line in lines)
 
 
 def main() -> None:
@@ -267,8 +268,10 @@ def main() -> None:
             for b, _, _ in measured:
                 for run in b.runs:
                     run()
+            trips: list[float] = []
             for _ in range(given.rounds):
-                cleave = of_cleave(given.programs / program, arguments, shlex.split(given.mpirun))
+                cleave, trip = of_cleave(given.programs / program, arguments, shlex.split(given.mpirun))
+                trips.append(trip)
                 for b, ours, theirs in measured:
                     ours.append(cleave[f"{b.name} on {b.place}"])
                     theirs.append(min(seconds_of(run, b.calls) for run in b.runs) / b.steps)
@@ -277,7 +280,7 @@ def main() -> None:
                 value, reference = statistics.median(ours), statistics.median(theirs)
                 line = {"name": f"{b.name}, beside JAX on {b.place}", "value": float(f"{value * 1e3:.6g}"), "unit": "ms", "reference": "JAX",
                         "reference_value": float(f"{reference * 1e3:.6g}"), "ratio": float(f"{ratio:.4g}"), "limit_ratio": b.limit,
-                        "repetitions": given.rounds}
+                        "repetitions": given.rounds, "round_trip_ns": statistics.median(trips)}
                 print(json.dumps(line), file=out, flush=True)
                 print(f"{line['name']:<64} {line['value']:10.4g} ms  ratio {ratio:.3f}")
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "machine.hpp"
+#include "round_trip.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -102,6 +103,7 @@ class results {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
+    round_trip_ = round_trip_ns(comm);
     if (rank == 0) {
       file_ = std::fopen(path.c_str(), "a");
       machine_ = read_machine(path, ranks);
@@ -155,6 +157,7 @@ class results {
     if (w.of != work::kind::none)
       std::fprintf(file_, ", \"%s\": %.4g", w.of == work::kind::bytes ? "gigabytes" : "gflops", w.rate(seconds));
     if (peak > 0) std::fprintf(file_, ", \"share\": %.4f", share);
+    if (round_trip_ > 0) std::fprintf(file_, ", \"round_trip_ns\": %.0f", round_trip_);
     std::fprintf(file_, "}\n");
     std::fflush(file_);
     std::printf("%-44s %10.4g %s  ratio %.3f", name.c_str(), seconds * scale, unit, t.ratio);
@@ -169,6 +172,7 @@ class results {
   }
   std::FILE* file_ = nullptr;
   machine machine_{};
+  double round_trip_ = 0;
 };
 
 /// What a program measures with, on all ranks: RESULTS.jsonl, seconds for each measurement, and the name of the only

@@ -129,6 +129,12 @@ def print_rows(rows: list[Row]) -> None:
               f"{'' if ratio is None else format(ratio, '.3f'):>7}  {share_of(line):<22}  {row.shown}{row.words()}")
 
 
+def round_trips(lines: list[dict]) -> tuple[float, float] | None:
+    """The least and the most nanoseconds that a cache line took to another rank and back."""
+    found = [line["round_trip_ns"] for line in lines if line.get("round_trip_ns", 0) > 0]
+    return (min(found), max(found)) if found else None
+
+
 def print_known(rows: list[Row]) -> None:
     known = [row for row in rows if row.known]
     if not known:
@@ -149,6 +155,8 @@ def main() -> None:
     if not rows:
         sys.exit(f"{options.results} has no measurements")
     print_rows(rows)
+    if trips := round_trips([row.line for row in rows]):
+        print(f"\nA cache line took {trips[0]:.0f} to {trips[1]:.0f} ns to another rank and back.")
     print_known(rows)
     failed = [row for row in rows if row.fails]
     limited = sum(row.limit is not None for row in rows)

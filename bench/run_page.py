@@ -20,6 +20,8 @@ import re
 import sys
 import textwrap
 
+from report import round_trips
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "15-performance.md"
 PLOT_NAME = "run-time.svg"
@@ -75,7 +77,10 @@ def each(row: Measured, cell) -> str:
 
 
 def table(rows: list[Measured], on: str) -> str:
-    lines = [*textwrap.wrap(f"Measured on {on}.", 100), ""] if on else []
+    words = [f"Measured on {on}."] if on else []
+    if trips := round_trips([line for row in rows for line in row.by_place.values()]):
+        words.append(f"A cache line took {trips[0]:.0f} to {trips[1]:.0f} ns to another rank and back.")
+    lines = [*textwrap.wrap(" ".join(words), 100), ""] if words else []
     lines += ["| | ranks or mesh | Cleave | of peak | reference | Cleave / reference |", "|---|---|---|---|---|---|"]
     for row in rows:
         shares = each(row, share_of)

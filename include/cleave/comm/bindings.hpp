@@ -22,8 +22,7 @@ class bindings {
     const std::size_t k = position_of(key);
     if (k == keys_.size() || keys_[k].key != key) return nullptr;
     for (binding& entry : keys_[k].all)
-      if (entry.extents.size() == extents.size() &&
-          std::equal(entry.extents.begin(), entry.extents.end(), extents.data())) {
+      if (are_equal(entry.extents, extents)) {
         entry.used = ++uses_;
         return entry.made.get();
       }
@@ -84,6 +83,13 @@ class bindings {
     indexed_vector<binding> all;
   };
 
+  /// A loop, since calling memcmp takes longer than what it compares.
+  static bool are_equal(const indexed_vector<std::int64_t>& kept, indexed_span<const std::int64_t> extents) {
+    if (kept.size() != extents.size()) return false;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (kept[i] != extents[i]) return false;
+    return true;
+  }
   [[gnu::cold]] void keep_at_most(std::int64_t count, indexed_vector<binding>& entries) {
     while (std::ssize(entries) > count) {
       binding* const last = std::min_element(entries.begin(), entries.end(),

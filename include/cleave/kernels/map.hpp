@@ -149,6 +149,11 @@ inline void run_map(const bound_loops& l, const void* const* from, void* to, con
   const std::int64_t total = l.outer.size();
   if (total == 0) return;
   if constexpr (!on_host) return f.flat(l, from, to);
+  // Of a short line, finding out where it begins would take longer than the line.
+  if (l.outer.rank == 1 && total <= detail::map_grain && !l.past_caches && !Kokkos::Tools::profileLibraryLoaded()) {
+    static constexpr std::int64_t nowhere[max_walked]{};
+    return f.lines({&l, from, l.inner.stride, nowhere, nowhere, 1, 0, total, to, 0});
+  }
   const detail::map_work work{l, from, to, f};
   if (l.tiled) {
     const std::int64_t bands = total / (l.outer.dims[l.outer.rank - 2].extent * l.inner.extent) *

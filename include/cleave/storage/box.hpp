@@ -7,6 +7,7 @@
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -99,6 +100,14 @@ struct host_copy {
   /// Every run, and the rows of every tile loop, are cut in so many parts.
   std::int64_t parts = 1;
 
+  /// Whole runs or tiles of the innermost of these loops.
+  void copy_all(const char* source, char* target, std::int64_t n) const {
+    const std::int64_t from_next = rank > 0 ? from_stride[rank - 1] : 0, to_next = rank > 0 ? to_stride[rank - 1] : 0;
+    for (std::int64_t k = 0; k < n; ++k, source += from_next, target += to_next) {
+      if (tiles == nullptr) copy_run(target, source, run_bytes, how);
+      else tiles(loops, source, target);
+    }
+  }
   void copy_part(const char* source, char* target, std::int64_t part) const {
     if (tiles == nullptr) {
       const std::int64_t begin = run_bytes * part / parts, end = run_bytes * (part + 1) / parts;
@@ -119,18 +128,27 @@ struct host_copy {
       source += index[i] * from_stride[i];
       target += index[i] * to_stride[i];
     }
-    for (std::int64_t done = begin; done < end; ++done) {
-      copy_part(from + source, to + target, part);
-      if (++part < parts) continue;
-      part = 0;
-      for (int i = rank - 1; i >= 0; --i) {
-        source += from_stride[i];
-        target += to_stride[i];
-        if (++index[i] < extent[i]) break;
+    const auto advance = [&](std::int64_t n) {
+      for (int i = rank - 1; i >= 0; --i, n = 1) {
+        source += n * from_stride[i];
+        target += n * to_stride[i];
+        index[i] += n;
+        if (index[i] < extent[i]) break;
         index[i] = 0;
         source -= from_stride[i] * extent[i];
         target -= to_stride[i] * extent[i];
       }
+    };
+    for (std::int64_t done = begin, n = 1; done < end; done += n) {
+      if (parts > 1) {
+        copy_part(from + source, to + target, part);
+        if (++part < parts) continue;
+        part = 0;
+      } else {
+        if (rank > 0) n = std::min(extent[rank - 1] - index[rank - 1], end - done);
+        copy_all(from + source, to + target, n);
+      }
+      advance(n);
     }
     if (how == stores::past_caches) finish_stores_past_caches();
   }

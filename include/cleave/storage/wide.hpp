@@ -141,10 +141,41 @@ void copy_past_caches(void* to, const void* from, std::int64_t bytes, const Each
                           [&](std::int64_t i) { each_line(head + i); });
 }
 
+namespace detail {
+
+/// Copies N to 2 N bytes: the first N and the last N.
+template <int N>
+void copy_ends(char* to, const char* from, std::int64_t bytes) {
+  char first[N], last[N];
+  std::memcpy(first, from, N);
+  std::memcpy(last, from + bytes - N, N);
+  std::memcpy(to, first, N);
+  std::memcpy(to + bytes - N, last, N);
+}
+/// Copies a few lines of the cache at most, in less time than a call of memcpy takes.
+inline void copy_short(char* to, const char* from, std::int64_t bytes) {
+  if (bytes > cache_line) {
+    for (std::int64_t i = 0; i + cache_line < bytes; i += cache_line) std::memcpy(to + i, from + i, cache_line);
+    std::memcpy(to + bytes - cache_line, from + bytes - cache_line, cache_line);
+  } else if (bytes >= 32) {
+    copy_ends<32>(to, from, bytes);
+  } else if (bytes >= 16) {
+    copy_ends<16>(to, from, bytes);
+  } else if (bytes >= 8) {
+    copy_ends<8>(to, from, bytes);
+  } else {
+    for (std::int64_t i = 0; i < bytes; ++i) to[i] = from[i];
+  }
+}
+inline constexpr std::int64_t most_short_bytes = 256;
+
+} // namespace detail
+
 /// Copies bytes that do not overlap. Other threads see those that are stored past the caches after
 /// `finish_stores_past_caches`.
 inline void copy_run(void* to, const void* from, std::int64_t bytes, stores how) {
-  if (!has_stores_past_caches || how == stores::in_caches || bytes < shortest_past_caches)
+  if (bytes <= detail::most_short_bytes) detail::copy_short(as<char>(to), as<char>(from), bytes);
+  else if (!has_stores_past_caches || how == stores::in_caches || bytes < shortest_past_caches)
     std::memcpy(to, from, as_size(bytes));
   else copy_past_caches(to, from, bytes, [](std::int64_t) {});
 }
