@@ -45,8 +45,8 @@ CLEAVE_FUNCTION presence presence_of(const I* indices, const index_block& block)
   }
   return outside == 0 ? presence::all : outside == checked_indices ? presence::none : presence::some;
 }
-/// The elements at `checked_indices` indices, all of which a block has; `begin` is its first one. Eight are loaded before
-/// one is stored: on a Zen 4 core this took 0.7 of the time of the gather instruction that g++ would use.
+/// The elements at `checked_indices` indices, all of which a block has; `begin` is its first one. Eight are loaded
+/// before one is stored: on a Zen 4 core this took 0.7 of the time of the gather instruction that g++ would use.
 template <class T>
 CLEAVE_FUNCTION void take_elements(const T* table, const std::int32_t* indices, T* rows, std::int32_t begin) {
   constexpr int together = 8;
