@@ -77,6 +77,11 @@ TEST(scalar, doubles_have_all_their_digits) {
   EXPECT_LT(worst_double_error<op::tanh>(-20, 20, tanh), 4e-16);
   EXPECT_LT(worst_double_error<op::tanh>(-0.7, 0.7, tanh), 4e-16);
   EXPECT_LT(worst_double_error<op::tanh>(-1e-300, 1e-300, tanh), 4e-16);
+  const auto erf = [](long double x) { return std::erf(x); };
+  EXPECT_LT(worst_double_error<op::erf>(-7, 7, erf), 4e-16);
+  EXPECT_LT(worst_double_error<op::erf>(-1.01, -0.99, erf), 4e-16);
+  EXPECT_LT(worst_double_error<op::erf>(-0.1, 0.1, erf), 4e-16);
+  EXPECT_LT(worst_double_error<op::erf>(-1e-300, 1e-300, erf), 4e-16);
   const auto exp_at = [](double x) { return scalar_op<op::exp, double>::of(x); };
   const auto tanh_at = [](double x) { return scalar_op<op::tanh, double>::of(x); };
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
@@ -93,6 +98,12 @@ TEST(scalar, doubles_have_all_their_digits) {
   EXPECT_EQ(tanh_at(1e300), 1);
   EXPECT_TRUE(tanh_at(-0.0) == 0 && std::signbit(tanh_at(-0.0)));
   EXPECT_TRUE(std::isnan(tanh_at(nan)));
+  const auto erf_at = [](double x) { return scalar_op<op::erf, double>::of(x); };
+  EXPECT_EQ(erf_at(infinity), 1);
+  EXPECT_EQ(erf_at(-infinity), -1);
+  EXPECT_EQ(erf_at(-1e300), -1);
+  EXPECT_TRUE(erf_at(-0.0) == 0 && std::signbit(erf_at(-0.0)));
+  EXPECT_TRUE(std::isnan(erf_at(nan)));
 }
 
 TEST(scalar, special_values) {

@@ -175,10 +175,9 @@ CLEAVE_FUNCTION inline float sqrt_of(float x) {
 #endif
 }
 
-// The same functions for the other types; ops/double_functions.hpp has exp and tanh.
+// The same functions for the other types; ops/double_functions.hpp has exp, tanh and erf.
 CLEAVE_FUNCTION inline double expm1_of(double x) { return std::expm1(x); }
 CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
-CLEAVE_FUNCTION inline double erf_of(double x) { return std::erf(x); }
 CLEAVE_FUNCTION inline double sqrt_of(double x) { return std::sqrt(x); }
 
 /// Integers compute in the unsigned type, where overflow wraps.
