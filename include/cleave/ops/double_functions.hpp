@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdint>
 
-// exp, tanh and erf of double without branches and calls, so that loops over them become vector code; their relative error
-// is below 4e-16. They are for processors with fused multiply-add and vectors of four. Others take longer for them than
-// for the functions of the C++ library, and devices have such functions already.
+// exp, tanh and erf of double without branches and calls, so that loops over them become vector code; their relative
+// error is below 4e-16. They are for processors with fused multiply-add and vectors of four. Others take longer for
+// them than for the functions of the C++ library, and devices have such functions already.
 
 #if defined(__FMA__) && defined(__AVX2__) && !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
 #define CLEAVE_VECTOR_DOUBLES 1
