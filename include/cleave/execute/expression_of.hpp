@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_number.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>
@@ -20,48 +21,75 @@
 namespace cleave::inline v0::detail {
 
 /// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see
-/// fused_node).
+/// fused_node), 16 bits each.
 constexpr std::uint64_t word_of(op code, element type, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  return underlying(code) | std::uint64_t{underlying(type)} << 8 | a << 16 | b << 24 | c << 32;
+  return underlying(code) | std::uint64_t{underlying(type)} << 8 | a << 16 | b << 32 | c << 48;
+}
+constexpr op op_of(std::uint64_t word) { return static_cast<op>(word & 0xff); }
+constexpr element type_of(std::uint64_t word) { return static_cast<element>(word >> 8 & 0xff); }
+/// Operand 0, 1 or 2 of a word.
+constexpr int operand_of(std::uint64_t word, int k) { return as_int(word >> (16 + 16 * k) & 0xffff); }
+constexpr std::uint64_t with_operand(std::uint64_t word, int k, int operand) {
+  const int at = 16 + 16 * k;
+  return (word & ~(std::uint64_t{0xffff} << at)) | static_cast<std::uint64_t>(operand) << at;
 }
 
 /// All that the code of a fused expression depends on, one word for each operation.
 struct fused_code {
-  int size = 0;
   std::size_t loads = 0;
-  std::uint64_t word[max_fused_ops]{};
-  const user_entry* user[max_fused_ops]{};
+  indexed_vector<std::uint64_t> word{};
+  indexed_vector<const user_entry*> user{};
 
+  constexpr int size() const { return as_int(word.size()); }
+  constexpr void append(std::uint64_t w, const user_entry* u) {
+    word.push_back(w);
+    user.push_back(u);
+  }
   /// Of equal expressions the same.
   constexpr std::uint64_t hash() const {
     std::uint64_t h = loads;
-    for (int j = 0; j < size; ++j) h = (h ^ word[j]) * 0x9E3779B97F4A7C15u ^ h >> 31;
+    for (std::uint64_t w : word) h = (h ^ w) * 0x9E3779B97F4A7C15u ^ h >> 31;
     return h;
   }
   friend constexpr bool operator==(const fused_code& a, const fused_code& b) {
-    if (a.size != b.size || a.loads != b.loads) return false;
-    for (int j = 0; j < a.size; ++j)
-      if (a.word[j] != b.word[j] || a.user[j] != b.user[j]) return false;
-    return true;
+    return a.loads == b.loads && a.word == b.word && a.user == b.user;
   }
+};
+/// The same as a constant: `Room` words, of which the first `size` count.
+template <std::size_t Room>
+struct fixed_code {
+  std::size_t loads = 0;
+  int size = 0;
+  std::uint64_t word[Room]{};
+  const user_entry* user[Room]{};
+
+  constexpr explicit fixed_code(const fused_code& t) : loads(t.loads), size(t.size()) {
+    for (int j = 0; j < size; ++j) {
+      word[j] = t.word[j];
+      user[j] = t.user[j];
+    }
+  }
+  constexpr operator fused_code() const { return {loads, {word, word + size}, {user, user + size}}; }
 };
 
 constexpr fused_code fused_code_of(const program_view& p, const step& s) {
   const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
   fused_code t;
   t.loads = s.in.size();
+  t.word.reserve(s.ops);
+  t.user.reserve(s.ops);
   unsigned literals = 0, indices = 0;
   for (const fused_op& o : fused_ops_of(p, s)) {
-    std::uint64_t& word = t.word[t.size];
+    std::uint64_t word = 0;
     switch (role_of(o.code)) {
       case fused_role::load: word = word_of(o.code, o.type, o.arg, inner.stride[o.arg], 0); break;
       case fused_role::constant:
       case fused_role::count: word = word_of(o.code, o.type, literals++, 0, 0); break;
       case fused_role::index: word = word_of(o.code, o.type, indices++, o.arg == inner.position ? 1 : 0, 0); break;
-      case fused_role::user: t.user[t.size] = o.user; [[fallthrough]];
+      case fused_role::user:
       case fused_role::operation: word = word_of(o.code, o.type, o.in[0], o.in[1], o.in[2]); break;
     }
-    ++t.size;
+    t.append(word, role_of(o.code) == fused_role::user ? o.user : nullptr);
   }
   return t;
 }
@@ -81,20 +109,19 @@ constexpr auto function_of(const user_entry& e) {
   else return e.i32.call;
 }
 
-constexpr int byte_of(std::uint64_t word, int i) { return as_int(word >> 8 * i & 0xff); }
 template <std::uint64_t Word>
-using element_of_word = typename element_type<static_cast<element>(byte_of(Word, 1))>::type;
+using element_of_word = typename element_type<type_of(Word)>::type;
 
 template <std::uint64_t Word, const user_entry* User>
 struct node_of_word {
   using value_type = element_of_word<Word>;
-  using type = user_node<function_of<computed<value_type>>(*User), value_type, byte_of(Word, 2), byte_of(Word, 3),
-                         byte_of(Word, 4)>;
+  using type = user_node<function_of<computed<value_type>>(*User), value_type, operand_of(Word, 0), operand_of(Word, 1),
+                         operand_of(Word, 2)>;
 };
 template <std::uint64_t Word>
 struct node_of_word<Word, nullptr> {
-  using type =
-      fused_node<byte_of(Word, 0), element_of_word<Word>, byte_of(Word, 2), byte_of(Word, 3), byte_of(Word, 4)>;
+  using type = fused_node<int{underlying(op_of(Word))}, element_of_word<Word>, operand_of(Word, 0), operand_of(Word, 1),
+                          operand_of(Word, 2)>;
 };
 
 /// The expression of the constant `code` of a type.
@@ -108,7 +135,8 @@ struct expression_from {
 
 template <class Plan, std::size_t I>
 struct code_of_step {
-  static constexpr fused_code code = fused_code_of(Plan::frozen, Plan::frozen.steps[I]);
+  static constexpr std::size_t room = Plan::frozen.steps[I].ops;
+  static constexpr fixed_code<room> code{fused_code_of(Plan::frozen, Plan::frozen.steps[I])};
 };
 /// The expression of a map or fold, step I of a plan.
 template <class Plan, std::size_t I>

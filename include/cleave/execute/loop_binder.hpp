@@ -119,10 +119,11 @@ class loop_binder {
     return n;
   }
   [[gnu::cold]] void bind_values(bound_loops& l) const {
-    int indices = 0, literals = 0;
+    int indices = 0;
+    l.literals.clear();
     for (const fused_op& t : fused_ops_of(b_.program, s_)) {
       if (role_of(t.code) == fused_role::index) l.index_base[indices++] = first_index(t.arg);
-      if (is_literal(role_of(t.code))) l.literals[literals++] = literal_of(t, b_.at);
+      if (is_literal(role_of(t.code))) l.literals.push_back(literal_of(t, b_.at));
     }
   }
 

@@ -74,11 +74,11 @@ class nan_search {
   }
   [[gnu::cold]] const fused_op* first_nan_of(const step& s, const point& at,
                                              const indexed_vector<void*>& address) const {
-    double value[max_fused_ops] = {};
     const indexed_span<const fused_op> fused_ops = fused_ops_of(b_.program, s);
+    indexed_vector<double> value(fused_ops.size());
     for (std::size_t t = 0; t < fused_ops.size(); ++t) {
       const fused_op& o = fused_ops[t];
-      value[t] = entry_at(s, o, at, address, value);
+      value[t] = entry_at(s, o, at, address, value.data());
       if (value[t] != value[t] && role_of(o.code) != fused_role::load) return &o;
     }
     return nullptr;

@@ -22,7 +22,6 @@ enum class range_part : std::uint8_t {
   predicate
 };
 
-constexpr op op_of(std::uint64_t word) { return static_cast<op>(byte_of(word, 0)); }
 constexpr bool is_comparison(op code) {
   return code == op::less || code == op::less_equal || code == op::greater || code == op::greater_equal ||
          code == op::equal || code == op::not_equal;
@@ -30,21 +29,22 @@ constexpr bool is_comparison(op code) {
 
 /// The parts of all operations of a fused expression.
 struct range_parts {
-  range_part at[max_fused_ops]{};
+  indexed_vector<range_part> at{};
 
   constexpr explicit range_parts(const fused_code& t) {
-    for (int j = 0; j < t.size; ++j) at[j] = part_of(t.word[j]);
+    at.reserve(t.word.size());
+    for (std::uint64_t word : t.word) at.push_back(part_of(word));
   }
 
  private:
   constexpr range_part part_of(std::uint64_t word) const {
     const op code = op_of(word);
-    const auto type = static_cast<element>(byte_of(word, 1));
+    const element type = type_of(word);
     const bool integer = type == element::i32 || type == element::i64;
     if (code == op::iota) return integer ? range_part::index : range_part::other;
     if (is_literal(role_of(code))) return integer ? range_part::number : range_part::other;
-    if (code == op::logical_not || code == op::broadcast) return at[byte_of(word, 2)];
-    const range_part a = at[byte_of(word, 2)], b = at[byte_of(word, 3)];
+    if (code == op::logical_not || code == op::broadcast) return at[operand_of(word, 0)];
+    const range_part a = at[operand_of(word, 0)], b = at[operand_of(word, 1)];
     const bool numbers = a == range_part::number && b == range_part::number;
     const bool indexed = (a == range_part::index && b == range_part::number);
     const bool mirrored = (a == range_part::number && b == range_part::index);
@@ -64,7 +64,7 @@ struct range_selects {
 
   /// The predicates of selects, operations of the expression.
   int predicates = 0;
-  std::uint8_t predicate[most_predicates]{};
+  std::uint16_t predicate[most_predicates]{};
   /// How many expressions there are; 0: the expression stays as it is. One is made by these truths, one bit for each
   /// predicate.
   int variants = 0;
@@ -77,44 +77,39 @@ struct range_selects {
 
 /// The expression where the predicates are known.
 constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsigned truths) {
-  int chosen[max_fused_ops]{};
-  for (int j = 0; j < t.size; ++j) {
+  const int size = t.size();
+  indexed_vector<int> chosen(t.word.size());
+  for (int j = 0; j < size; ++j) {
     chosen[j] = j;
     for (int k = 0; k < r.predicates && op_of(t.word[j]) == op::select; ++k)
-      if (byte_of(t.word[j], 2) == r.predicate[k])
-        chosen[j] = chosen[byte_of(t.word[j], (truths >> k & 1) != 0 ? 3 : 4)];
+      if (operand_of(t.word[j], 0) == r.predicate[k])
+        chosen[j] = chosen[operand_of(t.word[j], (truths >> k & 1) != 0 ? 1 : 2)];
   }
-  const int last = chosen[t.size - 1];
-  bool kept[max_fused_ops]{};
-  kept[last] = true;
+  const int last = chosen[size - 1];
+  indexed_vector<std::uint8_t> kept(t.word.size(), 0);
+  kept[last] = 1;
   const auto operands = [&](int j) {
     const fused_role role = role_of(op_of(t.word[j]));
     return role == fused_role::user ? 3 : role == fused_role::operation ? arity_of(op_of(t.word[j])) : 0;
   };
-  for (int j = last; j >= 0; --j) {
-    // Numbers and indices keep their places in the bound loops.
+  // Numbers and indices keep their places in the bound loops.
+  const auto stays = [&](int j) {
     const fused_role role = role_of(op_of(t.word[j]));
-    const bool stays = is_literal(role) || role == fused_role::index;
-    for (int k = 0; k < operands(j) && kept[j]; ++k) kept[chosen[byte_of(t.word[j], 2 + k)]] = true;
-    kept[j] = kept[j] || stays;
-  }
+    return is_literal(role) || role == fused_role::index;
+  };
+  for (int j = last; j >= 0; --j)
+    for (int k = 0; k < operands(j) && kept[j] != 0; ++k) kept[chosen[operand_of(t.word[j], k)]] = 1;
   fused_code made;
   made.loads = t.loads;
-  int place[max_fused_ops]{};
+  indexed_vector<int> place(t.word.size());
   const auto append = [&](int j) {
     std::uint64_t word = t.word[j];
-    for (int k = 0; k < operands(j); ++k) {
-      word &= ~(std::uint64_t{0xff} << (16 + 8 * k));
-      word |= static_cast<std::uint64_t>(place[chosen[byte_of(t.word[j], 2 + k)]]) << (16 + 8 * k);
-    }
-    place[j] = made.size;
-    made.user[made.size] = t.user[j];
-    made.word[made.size++] = word;
+    for (int k = 0; k < operands(j); ++k) word = with_operand(word, k, place[chosen[operand_of(t.word[j], k)]]);
+    place[j] = made.size();
+    made.append(word, t.user[j]);
   };
-  for (int j = 0; j < t.size; ++j) {
-    const fused_role role = role_of(op_of(t.word[j]));
-    if (j != last && (kept[j] || (j > last && (is_literal(role) || role == fused_role::index)))) append(j);
-  }
+  for (int j = 0; j < size; ++j)
+    if (j != last && ((kept[j] != 0 && j < last) || stays(j))) append(j);
   append(last);
   return made;
 }
@@ -123,22 +118,22 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsig
 constexpr range_selects selects_of(const fused_code& t) {
   range_selects r;
   bool indexed = false, selects = false;
-  for (int j = 0; j < t.size; ++j) {
-    const op code = op_of(t.word[j]);
+  for (std::uint64_t word : t.word) {
+    const op code = op_of(word);
     indexed = indexed || code == op::iota;
     selects = selects || code == op::select;
-    if (code == op::input && byte_of(t.word[j], 3) == 2) return r;
+    if (code == op::input && operand_of(word, 1) == 2) return r;
   }
   if (!indexed || !selects) return r;
   const range_parts parts(t);
-  for (int j = 0; j < t.size; ++j) {
-    const int by = byte_of(t.word[j], 2);
+  for (int j = 0; j < t.size(); ++j) {
+    const int by = operand_of(t.word[j], 0);
     if (op_of(t.word[j]) != op::select || parts.at[by] != range_part::predicate) continue;
     bool known = false;
     for (int k = 0; k < r.predicates; ++k) known = known || r.predicate[k] == by;
     if (known) continue;
     if (r.predicates == range_selects::most_predicates) return {};
-    r.predicate[r.predicates++] = static_cast<std::uint8_t>(by);
+    r.predicate[r.predicates++] = static_cast<std::uint16_t>(by);
   }
   if (r.predicates == 0) return r;
   fused_code made[range_selects::most_variants];
@@ -149,8 +144,8 @@ constexpr range_selects selects_of(const fused_code& t) {
     if (v == range_selects::most_variants) return {};
     if (v == r.variants) {
       made[v] = one;
-      const std::uint64_t last = one.word[one.size - 1];
-      r.copies[v] = static_cast<std::int8_t>(op_of(last) == op::input ? byte_of(last, 2) : -1);
+      const std::uint64_t last = one.word.back();
+      r.copies[v] = static_cast<std::int8_t>(op_of(last) == op::input ? operand_of(last, 0) : -1);
       r.truths[r.variants++] = static_cast<std::uint8_t>(truths);
     }
     r.variant_of[truths] = static_cast<std::uint8_t>(v);

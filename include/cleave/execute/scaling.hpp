@@ -30,6 +30,8 @@ class scaling {
         read_ = true;
       }
     }
+    numbers_.resize(entries_.size());
+    value_.resize(entries_.size());
   }
   /// Whether an array is added; its buffer.
   bool adds() const { return addend_ != no_buffer; }
@@ -45,8 +47,7 @@ class scaling {
     bool moderate = true;
   };
   [[gnu::cold]] factors factors_for(const indexed_vector<void*>& at) const {
-    double numbers[max_fused_ops];
-    read_numbers(at, numbers);
+    const double* const numbers = read_numbers(at);
     bool any_zero = false;
     for (std::size_t t = 0; t < entries_.size(); ++t)
       any_zero = any_zero || (entries_[t].buffer != no_buffer && numbers[t] == 0);
@@ -58,27 +59,28 @@ class scaling {
     return {alpha, beta, !read_ || (is_moderate(alpha) && (!adds() || is_moderate(beta)))};
   }
   /// Numbers in memory, and literals; by entry.
-  [[gnu::cold]] void read_numbers(const indexed_vector<void*>& at, double* numbers) const {
+  [[gnu::cold]] const double* read_numbers(const indexed_vector<void*>& at) const {
     for (std::size_t t = 0; t < entries_.size(); ++t) {
       const entry& e = entries_[t];
-      numbers[t] = e.buffer == no_buffer ? e.number : host_number(at[e.buffer], e.what.type).floating();
+      numbers_[t] = e.buffer == no_buffer ? e.number : host_number(at[e.buffer], e.what.type).floating();
     }
+    return numbers_.data();
   }
   /// The expression, for an element of the product and one of the array that is added. Each operation is rounded to T.
   template <class T>
   [[gnu::cold]] T evaluated(const double* numbers, T product, T addend) const {
-    T value[max_fused_ops] = {};
+    indexed_vector<double>& value = value_;
+    const auto rounded = [](double x) { return static_cast<double>(static_cast<T>(x)); };
     for (std::size_t t = 0; t < entries_.size(); ++t) {
       const entry& e = entries_[t];
       const fused_op& o = e.what;
-      if (e.of_product != 0) value[t] = e.of_product == 1 ? product : addend;
-      else if (e.buffer != no_buffer || role_of(o.code) != fused_role::operation) value[t] = static_cast<T>(numbers[t]);
+      if (e.of_product != 0) value[t] = static_cast<double>(e.of_product == 1 ? product : addend);
+      else if (e.buffer != no_buffer || role_of(o.code) != fused_role::operation) value[t] = rounded(numbers[t]);
       else
-        value[t] = static_cast<T>(
-            rounded_to(o.type, simulation::applied(o.code, o.type, o.type, static_cast<double>(value[o.in[0]]),
-                                                   static_cast<double>(value[o.in[1]]), 0)));
+        value[t] = rounded(
+            rounded_to(o.type, simulation::applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0)));
     }
-    return value[entries_.size() - 1];
+    return static_cast<T>(value.back());
   }
 
  private:
@@ -92,6 +94,8 @@ class scaling {
   };
 
   indexed_vector<entry> entries_{};
+  /// Of each entry the number that it reads, and its value: kept, since calls allocate nothing.
+  mutable indexed_vector<double> numbers_{}, value_{};
   std::size_t addend_ = no_buffer;
   bool read_ = false;
 };

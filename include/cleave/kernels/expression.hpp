@@ -157,6 +157,16 @@ struct fixed_entries {
   }
 };
 
+/// How many nodes have such a role.
+template <class... Nodes, class Is>
+constexpr int entries_with(Is is) {
+  int n = 0;
+  for (const fused_role r : {Nodes::role...}) n += is(r) ? 1 : 0;
+  return n;
+}
+
+// Packs of nodes are walked through by lists in braces, in order: clang nests no more than 256 operators of a fold.
+
 template <class... T>
 struct last_of {
   using type = void;
@@ -178,8 +188,8 @@ struct fused_expression {
   using value_type = computed<type>;
   static constexpr int loads = Loads;
   static constexpr int entries{sizeof...(Nodes)};
-  static constexpr int indices = (0 + ... + (Nodes::role == fused_role::index ? 1 : 0));
-  static constexpr int literals = (0 + ... + (is_literal(Nodes::role) ? 1 : 0));
+  static constexpr int indices = detail::entries_with<Nodes...>([](fused_role r) { return r == fused_role::index; });
+  static constexpr int literals = detail::entries_with<Nodes...>([](fused_role r) { return is_literal(r); });
   using row_type = operand_row<loads, indices, literals>;
 
   /// The value at position i of the inner loop.
@@ -188,31 +198,37 @@ struct fused_expression {
   }
 
   /// The entries that are the same all along a line. Compilers leave them in the loop: divisions could trap where it
-  /// has no iterations.
+  /// has no iterations. All is inlined, however long the expression is: a call in its loop would make scalar code of it.
   class line {
    public:
     explicit line(const row_type& r) : r_(r) { fix(std::make_integer_sequence<int, entries>{}); }
     /// The value at position i of the line.
-    value_type at(std::int64_t i) const { return run(i, std::make_integer_sequence<int, entries>{}); }
+    [[gnu::always_inline]] value_type at(std::int64_t i) const {
+      return run(i, std::make_integer_sequence<int, entries>{});
+    }
 
    private:
     template <int... I>
     void fix(std::integer_sequence<int, I...>) {
-      (fix_entry<I, Nodes>(), ...);
+      const int each[]{fix_entry<I, Nodes>()...};
+      static_cast<void>(each);
     }
     template <int I, class Node>
-    void fix_entry() {
+    int fix_entry() {
       if constexpr (fixed.at[I]) detail::set_value<I>(f_, detail::evaluate_node<Node>(f_, r_, 0));
+      return 0;
     }
     template <int... I>
-    value_type run(std::int64_t i, std::integer_sequence<int, I...>) const {
+    [[gnu::always_inline]] value_type run(std::int64_t i, std::integer_sequence<int, I...>) const {
       auto f = f_;
-      (run_entry<I, Nodes>(f, i), ...);
+      const int each[]{run_entry<I, Nodes>(f, i)...};
+      static_cast<void>(each);
       return detail::value_of<entries - 1>(f);
     }
     template <int I, class Node, class Frame>
-    void run_entry(Frame& f, std::int64_t i) const {
+    [[gnu::always_inline]] int run_entry(Frame& f, std::int64_t i) const {
       if constexpr (!fixed.at[I]) detail::set_value<I>(f, detail::evaluate_node<Node>(f, r_, i));
+      return 0;
     }
 
     const row_type& r_;
@@ -223,7 +239,8 @@ struct fused_expression {
   static constexpr detail::fixed_entries<entries> fixed = [] {
     detail::fixed_entries<entries> made{};
     int i = 0;
-    ((made.at[i] = made.template holds<Nodes>(), ++i), ...);
+    const int each[]{(made.at[i] = made.template holds<Nodes>(), ++i)...};
+    static_cast<void>(each);
     return made;
   }();
 // Every node reads only values that were set before it, which g++ does not see without optimisation.
@@ -234,7 +251,8 @@ struct fused_expression {
   template <int... I>
   CLEAVE_FUNCTION static value_type run(const row_type& r, std::int64_t i, std::integer_sequence<int, I...>) {
     detail::frame<std::integer_sequence<int, I...>, Nodes...> f;
-    (detail::set_value<I>(f, detail::evaluate_node<Nodes>(f, r, i)), ...);
+    const int each[]{(detail::set_value<I>(f, detail::evaluate_node<Nodes>(f, r, i)), 0)...};
+    static_cast<void>(each);
     return detail::value_of<entries - 1>(f);
   }
 #if defined(__GNUC__) && !defined(__clang__)

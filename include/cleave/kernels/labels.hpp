@@ -69,7 +69,8 @@ struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int
   /// The first such comparison.
   static constexpr int equal = [] {
     int first = -1;
-    ((first = first < 0 && entries[I].code == op::equal && compared_in(entries, I).index >= 0 ? I : first), ...);
+    for (int i = static_cast<int>(sizeof...(Nodes)); i-- > 0;)
+      if (entries[i].code == op::equal && compared_in(entries, i).index >= 0) first = i;
     return first;
   }();
   static constexpr bool found = equal >= 0;

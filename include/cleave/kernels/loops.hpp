@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/program.hpp>
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace cleave::inline v0 {
 
 /// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the
 /// result.
-inline constexpr int max_walked = max_operands + max_fused_ops + 1;
+inline constexpr int max_walked = max_operands + max_indices + 1;
 
 /// How many loads of a map may be prefetched.
 inline constexpr int most_prefetched = 4;
@@ -77,8 +78,8 @@ struct bound_loops {
   /// map: loads that are prefetched, if the result is stored past the caches.
   int prefetched = 0;
   int prefetch[most_prefetched]{};
-  std::int64_t index_base[max_fused_ops]{};
-  double literals[max_fused_ops]{};
+  std::int64_t index_base[max_indices]{};
+  indexed_vector<double> literals{};
   /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few
   /// results.
   std::int64_t results = 1;

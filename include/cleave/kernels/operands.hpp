@@ -20,9 +20,10 @@ CLEAVE_FUNCTION inline const void* advanced(const void* at, std::int64_t element
 }
 
 template <class Row, class Node>
-CLEAVE_FUNCTION inline void advance_load(Row& r, const std::int64_t* offset) {
+CLEAVE_FUNCTION inline int advance_load(Row& r, const std::int64_t* offset) {
   if constexpr (Node::role == fused_role::load)
     r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
+  return 0;
 }
 
 } // namespace detail
@@ -39,7 +40,11 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   static constexpr int result = expression_type::loads + expression_type::indices;
   static constexpr int walked = result + 1;
   /// Whether a load strides along the inner loop.
-  static constexpr bool strides = (false || ... || (Nodes::role == fused_role::load && Nodes::b == 2));
+  static constexpr bool strides = [] {
+    bool any = false;
+    for (const bool one : {(Nodes::role == fused_role::load && Nodes::b == 2)...}) any = any || one;
+    return any;
+  }();
 
   /// The line where all loops begin. `step`: how far each load moves with the inner loop.
   static row_type start(const bound_loops& l, const void* const* from, const std::int64_t* step) {
@@ -54,7 +59,8 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   }
   /// The line that begins `offset` further along each array, the loads' first.
   CLEAVE_FUNCTION static row_type moved(row_type r, const std::int64_t* offset) {
-    (detail::advance_load<row_type, Nodes>(r, offset), ...);
+    const int each[]{detail::advance_load<row_type, Nodes>(r, offset)...};
+    static_cast<void>(each);
     for (int k = 0; k < expression_type::indices; ++k) r.index[k] += offset[expression_type::loads + k];
     return r;
   }

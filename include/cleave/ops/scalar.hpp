@@ -255,6 +255,33 @@ CLEAVE_FUNCTION inline To convert(From x) {
   return conversion<To, From>::of(x);
 }
 
+namespace detail {
+
+/// a where the condition holds, else b. On the host without a branch, so that the loop around it becomes vector code:
+/// compilers move the computation of a and b behind a condition, and leave a branch there.
+template <class T>
+CLEAVE_FUNCTION inline T either_of(bool condition, T a, T b) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__SYCL_DEVICE_ONLY__)
+  return condition ? a : b;
+#else
+  if constexpr (std::is_same_v<T, double>) {
+    return chosen(condition, a, b);
+  } else if constexpr (std::is_same_v<T, float>) {
+    return float_of_bits(chosen(condition, bits_of_float(a), bits_of_float(b)));
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) >= 4) {
+    using U = std::make_unsigned_t<T>;
+    const U mask = U{0} - static_cast<U>(condition);
+    return static_cast<T>((static_cast<U>(a) & mask) | (static_cast<U>(b) & ~mask));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return either(both(condition, a), both(!condition, b));
+  } else {
+    return condition ? a : b;
+  }
+#endif
+}
+
+} // namespace detail
+
 /// What an elementwise op computes. T is the type of the operands, for 16-bit numbers float; comparisons give bool.
 /// of(a), of(a, b), or for op::select of(predicate, a, b). NaN goes through maximum, minimum and relu.
 template <op Code, class T>
@@ -329,11 +356,11 @@ struct scalar_op {
     } else if constexpr (Code == op::maximum) {
       // The first is one instruction, which gives b where it cannot compare.
       const T larger = a > b ? a : b;
-      if constexpr (real) return a != a ? a : larger;
+      if constexpr (real) return detail::either_of(a != a, a, larger);
       else return larger;
     } else if constexpr (Code == op::minimum) {
       const T smaller = a < b ? a : b;
-      if constexpr (real) return a != a ? a : smaller;
+      if constexpr (real) return detail::either_of(a != a, a, smaller);
       else return smaller;
     } else if constexpr (Code == op::equal) {
       return a == b;
@@ -358,7 +385,7 @@ struct scalar_op {
   CLEAVE_FUNCTION static T of(bool predicate, T a, T b)
     requires(Code == op::select)
   {
-    return predicate ? a : b;
+    return detail::either_of(predicate, a, b);
   }
 };
 

@@ -83,7 +83,7 @@ constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kin
 struct fused_op {
   op code = op::constant;
   element type = element::none;
-  std::array<std::uint8_t, 3> in{};
+  std::array<std::uint16_t, 3> in{};
   std::uint8_t arg = 0;
   /// The line of the user's operation, for checked mode; 0 where it is unknown or does not fit.
   std::uint16_t line = 0;
@@ -93,10 +93,9 @@ struct fused_op {
   const user_entry* user = nullptr;
 };
 
-/// The most operations of a fused expression, and the most buffers that a step reads: a stencil reads one array at many
+/// The most buffers that a step reads, and the most indices of its expression. A stencil reads one array at many
 /// distances.
-inline constexpr int max_fused_ops = 64;
-inline constexpr int max_operands = 42;
+inline constexpr int max_operands = 64, max_indices = 16;
 static_assert(max_operands >= max_arity);
 
 /// One step of the program that every device runs. Self-contained, apart from the buffers that it names. Which fields
@@ -108,7 +107,7 @@ struct step {
 
   // map and fold: the fused expression, see fused_ops_of. gemm: see is_scaled
   std::uint32_t first_op = 0;
-  std::uint8_t ops = 0;
+  std::uint16_t ops = 0;
   /// The iteration space, dims and layout: the dims of `out`, and after them those that a fold reduces.
   tensor_type loop{};
   layout space{};

@@ -16,13 +16,19 @@ namespace detail {
 CLEAVE_FUNCTION constexpr std::uint32_t word_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 CLEAVE_FUNCTION constexpr float float_of_word(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-// To the nearest, ties to even. Integers are selected, not floats: loops over these become vector code. No step relies
-// on subnormal floats, which some programs flush to zero.
+/// a where the condition holds, else b: by a mask. Compilers make a branch of a selection whose operands are computed.
+CLEAVE_FUNCTION constexpr std::uint32_t either_word(bool condition, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t mask = std::uint32_t{0} - std::uint32_t{condition};
+  return (a & mask) | (b & ~mask);
+}
+
+// To the nearest, ties to even. Loops over these become vector code. No step relies on subnormal floats, which some
+// programs flush to zero.
 CLEAVE_FUNCTION constexpr std::uint16_t bfloat16_bits(float x) {
   const std::uint32_t bits = word_of(x);
   const std::uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
   // NaN keeps its sign and upper digits, and stays NaN if those are 0.
-  return static_cast<std::uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16 | 0x40u) : rounded);
+  return static_cast<std::uint16_t>(either_word((bits & 0x7FFFFFFFu) > 0x7F800000u, bits >> 16 | 0x40u, rounded));
 }
 CLEAVE_FUNCTION constexpr float float_of_bfloat16(std::uint16_t bits) {
   return float_of_word(std::uint32_t{bits} << 16);
@@ -35,9 +41,9 @@ CLEAVE_FUNCTION constexpr std::uint16_t half_bits(float x) {
   const std::uint32_t normal = (size + 0xFFFu + (size >> 13 & 1u) - (112u << 23)) >> 13;
   // Below 2^-14 an addition rounds to the multiples of 2^-24 that half has there.
   const std::uint32_t tiny = word_of(float_of_word(size) + 0.5f) - word_of(0.5f);
-  std::uint32_t result = size < 0x38800000u ? tiny : normal;
-  result = size >= 0x47800000u ? 0x7C00u : result;
-  result = size > 0x7F800000u ? (0x7E00u | (size >> 13 & 0x3FFu)) : result;
+  std::uint32_t result = either_word(size < 0x38800000u, tiny, normal);
+  result = either_word(size >= 0x47800000u, 0x7C00u, result);
+  result = either_word(size > 0x7F800000u, 0x7E00u | (size >> 13 & 0x3FFu), result);
   return static_cast<std::uint16_t>(sign | result);
 }
 CLEAVE_FUNCTION constexpr float float_of_half(std::uint16_t bits) {
@@ -45,8 +51,8 @@ CLEAVE_FUNCTION constexpr float float_of_half(std::uint16_t bits) {
   const std::uint32_t normal = size + (112u << 23);
   // 2^-14 (1 + m) - 2^-14
   const std::uint32_t tiny = word_of(float_of_word(size + (113u << 23)) - float_of_word(113u << 23));
-  std::uint32_t result = size < 0x00800000u ? tiny : normal;
-  result = size >= 0x0F800000u ? (size | 0x7F800000u) : result;
+  std::uint32_t result = either_word(size < 0x00800000u, tiny, normal);
+  result = either_word(size >= 0x0F800000u, size | 0x7F800000u, result);
   return float_of_word(sign | result);
 }
 

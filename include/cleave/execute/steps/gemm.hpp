@@ -137,8 +137,7 @@ class scaled_gemm_step final : public gemm_step<> {
     if (!completes_) return;
     indexed_vector<char> result;
     on_host(result_to_line_, r.at[out_], result);
-    double numbers[max_fused_ops];
-    scaling_.read_numbers(r.at, numbers);
+    const double* const numbers = scaling_.read_numbers(r.at);
     if (type_ == element::f32) apply<float>(numbers, result);
     else apply<double>(numbers, result);
     const std::shared_ptr<void> line = allocate(bytes());

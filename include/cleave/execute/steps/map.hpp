@@ -202,8 +202,8 @@ template <class Plan, std::size_t I>
 inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::code);
 template <class Plan, std::size_t I, std::size_t V>
 struct code_of_variant {
-  static constexpr fused_code code = resolved(code_of_step<Plan, I>::code, selects_of_step<Plan, I>,
-                                              selects_of_step<Plan, I>.truths[V]);
+  static constexpr fixed_code<code_of_step<Plan, I>::room> code{
+      resolved(code_of_step<Plan, I>::code, selects_of_step<Plan, I>, selects_of_step<Plan, I>.truths[V])};
 };
 template <class Plan, std::size_t I, class Variants>
 struct variants_of;

@@ -28,6 +28,8 @@ struct emission {
   indexed_vector<int> buffers{}, views{};
   /// By region: its first map in the program, counted from 1; 0: not there yet.
   indexed_vector<std::uint16_t> region_maps{};
+  /// By value: its entry in the expression of the step that is emitted, counted from 1; 0: it has none.
+  indexed_vector<std::uint16_t> entries{};
 };
 
 constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {

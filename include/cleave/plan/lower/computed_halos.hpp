@@ -161,7 +161,10 @@ class halo_computation {
     for (node_id known : seen_)
       if (known == u) return true;
     seen_.push_back(u);
-    if (n.arity == 0 && rules::is_made_everywhere(n)) return true;
+    if (n.arity == 0 && rules::is_made_everywhere(n)) {
+      indices_ += n.code == op::iota ? 1 : 0;
+      return true;
+    }
     if (is_name(u, want)) return read(n.in[0], want);
     if ((n.type.set() & along_) == 0) {
       // Numbers are there as long as the shard is computed from them.
@@ -193,8 +196,7 @@ class halo_computation {
   }
   /// Whether one step can hold it.
   constexpr bool fits() const {
-    return seen_.size() < as_size(max_fused_ops) && loads_ <= max_operands &&
-           needs_.size() + constants_.size() < as_size(max_arity);
+    return loads_ <= max_operands && indices_ <= max_indices && needs_.size() + constants_.size() < as_size(max_arity);
   }
 
   const assigned_graph& in_;
@@ -205,6 +207,7 @@ class halo_computation {
   indexed_vector<needed> needs_{};
   indexed_vector<std::pair<node_id, layout>> constants_{};
   std::size_t loads_ = 0;
+  int indices_ = 0;
 };
 
 /// Decides which halos are computed: those of values that ask for it. From the last value to the first, since the halo

@@ -24,12 +24,6 @@ constexpr void append_op(emission& e, step& s, const fused_op& t) {
   ++s.ops;
 }
 
-/// The value of each entry of an expression. `around`: the halo that it computes; none: it computes a shard.
-struct expressed {
-  std::size_t values[max_fused_ops];
-  std::size_t around = none;
-};
-
 /// The halo of a value that is read where the halo `around` is computed; none: it is not read from a halo.
 constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::size_t i) {
   const partitioned_value& v = e.p.values[around];
@@ -42,16 +36,13 @@ constexpr bool is_computed_around(const emission& e, std::size_t around, const p
   return (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
 }
 
-/// Appends the computation of a value to the expression of a step; the index of its entry. Of the root itself what it
-/// computes, of others what is fused into it.
-constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size_t i, bool root) {
-  const std::size_t entries = s.ops;
-  for (std::size_t entry = 0; entry < entries; ++entry)
-    if (known.values[entry] == i) return narrowed(entry);
+/// The entry of a value that an expression loads: it has memory, or it is read from a region. op::constant: the
+/// expression computes it. `around`: the halo that the expression computes; none: it computes a shard.
+constexpr fused_op loaded(emission& e, step& s, std::size_t around, std::size_t i, bool root) {
   const partitioned_value& v = e.p.values[i];
-  const bool around = known.around != none;
-  const bool fused = e.f.fused[i] != 0 || (around && is_computed_around(e, known.around, v));
-  const std::size_t halo = around ? halo_read_for(e, known.around, i) : none;
+  const bool again = around != none && is_computed_around(e, around, v);
+  const bool fused = e.f.fused[i] != 0 || again;
+  const std::size_t halo = around != none ? halo_read_for(e, around, i) : none;
   fused_op t;
   t.type = v.type.element;
   if (halo != none) {
@@ -66,23 +57,64 @@ constexpr std::uint8_t express(emission& e, step& s, expressed& known, std::size
   } else if (!root && !fused && e.f.free[i] == 0) {
     t.code = op::input;
     t.arg = load(s, buffer_of(e, i));
-  } else {
-    const node& n = e.in.node_at(v.node);
-    t.code = n.code;
-    t.scalar = n.scalar;
-    t.user = n.user;
-    t.over = n.over;
-    t.line = n.where.line <= 0xFFFFu ? static_cast<std::uint16_t>(n.where.line) : std::uint16_t{0};
-    if (const auto& own = rules_of(n).express; own.given) own.call(n, s.loop, t);
-    if (is_alias(t.code)) return express(e, s, known, v.in[0], false);
-    for (std::size_t k = 0; k < v.arity; ++k) t.in[k] = express(e, s, known, v.in[k], false);
-    // A user's function takes three numbers, whatever it needs.
-    for (std::size_t k = v.arity; k < t.in.size() && is_of_user(n.code); ++k) t.in[k] = t.in[0];
   }
-  const std::size_t entry = s.ops;
-  append_op(e, s, t);
-  known.values[entry] = i;
-  return narrowed(entry);
+  return t;
+}
+/// The entry of an operation, without its operands.
+constexpr fused_op operation_of(const node& n, const step& s, const partitioned_value& v) {
+  fused_op t;
+  t.type = v.type.element;
+  t.code = n.code;
+  t.scalar = n.scalar;
+  t.user = n.user;
+  t.over = n.over;
+  t.line = n.where.line <= 0xFFFFu ? static_cast<std::uint16_t>(n.where.line) : std::uint16_t{0};
+  if (const auto& own = rules_of(n).express; own.given) own.call(n, s.loop, t);
+  return t;
+}
+
+/// Fills the expression of a step: the computation of a value, and of all that is fused into it. `computes`: the root
+/// is computed here, although it has memory. Operands come before the operations that read them. The values that wait
+/// for their operands are in a list: a chain may be longer than the compiler nests calls.
+constexpr void express(emission& e, step& s, std::size_t root, bool computes, std::size_t around) {
+  struct visit {
+    std::size_t value, operand;
+  };
+  indexed_vector<std::size_t> known;
+  indexed_vector<visit> open{visit{root, 0}};
+  std::uint16_t* const entries = e.entries.data();
+  const auto close = [&](std::size_t i, std::uint16_t entry) {
+    entries[i] = entry;
+    known.push_back(i);
+    open.pop_back();
+  };
+  while (!open.empty()) {
+    const std::size_t i = open.back().value;
+    const partitioned_value& v = e.p.values[i];
+    fused_op t;
+    if (open.back().operand == 0) t = loaded(e, s, around, i, computes && i == root);
+    if (t.code != op::input) {
+      std::size_t& k = open.back().operand;
+      while (k < v.arity && entries[v.in[k]] != 0) ++k;
+      if (k < v.arity) {
+        open.push_back({v.in[k], 0});
+        continue;
+      }
+      const node& n = e.in.node_at(v.node);
+      t = operation_of(n, s, v);
+      if (is_alias(t.code)) {
+        close(i, entries[v.in[0]]);
+        continue;
+      }
+      for (std::size_t operand = 0; operand < v.arity; ++operand) t.in[operand] = narrowed(entries[v.in[operand]] - 1);
+      // A user's function takes three numbers, whatever it needs.
+      for (std::size_t operand = v.arity; operand < t.in.size() && is_of_user(n.code); ++operand)
+        t.in[operand] = t.in[0];
+    }
+    append_op(e, s, t);
+    close(i, s.ops);
+  }
+  for (std::size_t i : known) entries[i] = 0;
 }
 
 /// A step that evaluates an expression: over the dims of the value, and those that it reduces.
@@ -96,8 +128,7 @@ constexpr void emit_expression(emission& e, std::size_t i, step& s) {
   for (int d = v.type.rank, r = 0; d < s.loop.rank; ++d, ++r) s.space.set(d, e.in.chosen[v.node].over[r]);
   s.folded = narrowed(s.loop.rank - v.type.rank);
   s.combine = n.combine;
-  expressed known{};
-  express(e, s, known, folds ? v.in[0] : i, !folds);
+  express(e, s, folds ? v.in[0] : i, !folds, none);
 }
 
 /// A step that takes a value to another layout.
@@ -121,9 +152,7 @@ constexpr void emit_computed_halo(emission& e, std::size_t i, step& s) {
   s.gradient = n.gradient;
   s.loop = v.type;
   s.space = v.where;
-  expressed known{};
-  known.around = i;
-  express(e, s, known, v.in[0], true);
+  express(e, s, v.in[0], true, i);
 }
 
 /// A step that fetches what is around a shard.
@@ -280,6 +309,7 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   e.out.storages = m.storages;
   e.buffers.assign(p.values.size(), -1);
   e.views.assign(p.values.size(), -1);
+  e.entries.assign(p.values.size(), 0);
   e.region_maps.assign(p.regions.all.size(), 0);
   made.steps.reserve(p.values.size() + p.results.size() + 2 * in.g.loops.size());
   made.buffers.reserve(p.values.size() + p.results.size());

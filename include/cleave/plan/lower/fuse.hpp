@@ -23,29 +23,42 @@ struct fusion {
   indexed_vector<int> uses{};
 };
 
-/// The most entries and operands of an expression that is no stencil. A halo and its shard are one operand of a
-/// stencil, however often it reads them, so that a stencil is one pass. A number is read once and counts as none: with
-/// eight arrays, a step of a Runge-Kutta method is one pass too.
-inline constexpr std::size_t plain_fused_ops = 24, plain_operands = 8;
-inline constexpr std::size_t stencil_loads = max_operands - plain_operands;
-static_assert(plain_operands >= max_arity);
+/// The most arrays that a pass reads. Large arrays begin at the same offset of a page, so their lines compete for the
+/// same few places of the first cache: with 12 arrays one pass takes 0.85 of the time of two, with 16 arrays 1.1 to 1.3
+/// times as long. A number counts as none. A halo and its shard are one array, however often a stencil reads them, so
+/// that a stencil is one pass. The number of operations has no limit, nor has the length of a chain of them: a pass of
+/// 400 dependent operations takes as long as a loop by hand.
+inline constexpr std::size_t most_arrays = 12;
+/// The most loads of a pass; the shards that are read with their halos are further operands of its step.
+inline constexpr std::size_t most_loads = max_operands - most_arrays;
+static_assert(most_arrays >= max_arity);
 
-/// The expression of a step while it is filled: what it computes and what it loads.
+/// The expression of a step while it is filled: the values that it computes and those that it loads.
 struct expression {
-  static_vector<std::size_t, max_fused_ops> members{};
-  static_vector<std::size_t, stencil_loads> loads{};
-  /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
-  std::uint8_t neighbours = 0, halos = 0;
-  /// The loads without a dim.
-  std::uint8_t numbers = 0;
-  /// The members that are parts of predicates that are ranges. They become bounds of loops, so there may be many.
-  std::uint8_t ranges = 0;
+  indexed_vector<std::size_t> members{}, loads{};
+  struct {
+    /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
+    std::uint8_t neighbours = 0, halos = 0;
+    /// The loads without a dim.
+    std::uint8_t numbers = 0;
+    /// The members that are indices.
+    std::uint8_t indices = 0;
+  } n{};
 
-  constexpr bool fits() const {
-    const std::size_t entries = members.size() + loads.size();
-    return entries <= max_fused_ops && (neighbours > 0 || entries - ranges <= plain_fused_ops);
+  constexpr bool full() const { return loads.size() >= most_loads; }
+  constexpr bool has_all_arrays() const {
+    return full() || loads.size() - n.neighbours - n.numbers + n.halos >= most_arrays;
   }
-  constexpr bool full() const { return loads.full() || loads.size() - neighbours - numbers + halos >= plain_operands; }
+  constexpr bool holds(std::size_t i) const { return is_in(members, i) || is_in(loads, i); }
+
+ private:
+  static constexpr bool is_in(const indexed_vector<std::size_t>& list, std::size_t i) {
+    const std::size_t* const at = list.at;
+    const std::size_t count = list.size();
+    for (std::size_t k = count; k-- > 0;)
+      if (at[k] == i) return true;
+    return false;
+  }
 };
 
 /// What fusion works on.
@@ -130,8 +143,8 @@ struct remaking {
 /// exp, which takes as long as to store the value and read it once.
 inline constexpr int most_remade_ops = 8, most_function_readers = 2;
 
-constexpr void add_remaking(const assigned_graph& in, const partitioned& p, const fusion& f, std::size_t i,
-                            remaking& r) {
+constexpr void add_remaking(const assigned_graph& in, const partitioned& p, const fusion& f,
+                            const std::uint8_t* in_memory, std::size_t i, remaking& r) {
   const partitioned_value& v = p.values[i];
   const node& n = in.node_at(v.node);
   switch (n.code) {
@@ -159,8 +172,9 @@ constexpr void add_remaking(const assigned_graph& in, const partitioned& p, cons
     if (f.free[from] == 1) continue;
     const bool computed = operand.origin == origin::node && operand.arity > 0 && operand.type.rank > 0 &&
                           is_elementwise(in.node_at(operand.node).code) && operand.loop == v.loop;
-    if (operand.type.rank == v.type.rank && computed && (f.uses[from] == 1 || f.free[from] != 0)) {
-      add_remaking(in, p, f, from, r);
+    if (operand.type.rank == v.type.rank && computed && in_memory[from] == 0 &&
+        (f.uses[from] == 1 || f.free[from] != 0)) {
+      add_remaking(in, p, f, in_memory, from, r);
     } else {
       const bool full = operand.type.rank == v.type.rank;
       r.full_operands += full ? 1 : 0;
@@ -170,28 +184,30 @@ constexpr void add_remaking(const assigned_graph& in, const partitioned& p, cons
   }
 }
 /// Marks a value and what is computed for it alone.
-constexpr void mark_remade(const partitioned& p, fusion& f, const assigned_graph& in, std::size_t i) {
+constexpr void mark_remade(const assigned_graph& in, const partitioned& p, fusion& f, const std::uint8_t* in_memory,
+                           std::size_t i) {
   f.free[i] = fusion::made_again;
   const partitioned_value& v = p.values[i];
   for (std::size_t k = 0; k < v.arity; ++k) {
     const std::size_t from = v.in[k];
     const partitioned_value& operand = p.values[from];
-    if (f.free[from] == 0 && f.uses[from] == 1 && operand.type.rank == v.type.rank && operand.origin == origin::node &&
-        operand.arity > 0 && is_elementwise(in.node_at(operand.node).code))
-      mark_remade(p, f, in, from);
+    if (f.free[from] == 0 && f.uses[from] == 1 && in_memory[from] == 0 && operand.type.rank == v.type.rank &&
+        operand.origin == origin::node && operand.arity > 0 && is_elementwise(in.node_at(operand.node).code))
+      mark_remade(in, p, f, in_memory, from);
   }
 }
 /// Values with several readers that each of them makes for itself: a value whose operands have fewer dims, such as
 /// one-hot numbers, or one that is computed from one operand alone, such as exp(x - max), where the operand is read
 /// instead. They are not stored. Not in loops, where operands may be overwritten, and not beside stencils.
-constexpr void find_remade(const assigned_graph& in, const partitioned& p, fusion& f) {
+/// `reader_of`: `several` for those that are read outside of expressions.
+constexpr void find_remade(const assigned_graph& in, const partitioned& p, const std::size_t* reader_of, fusion& f) {
   const std::size_t count = p.values.size();
   // By value: whether a reader needs it in memory.
   indexed_vector<std::uint8_t> needed(count, 0);
   std::uint8_t* const in_memory = needed.data();
   const partitioned_value* values = p.values.data();
   const int* uses = f.uses.data();
-  for (std::size_t r : p.results) in_memory[r] = 1;
+  for (std::size_t i = 0; i < count; ++i) in_memory[i] = reader_of[i] == several;
   for (std::size_t j = 0; j < count; ++j) {
     const partitioned_value& reader = values[j];
     if (uses[j] == 0 && reader.origin == origin::node) continue;
@@ -208,9 +224,9 @@ constexpr void find_remade(const assigned_graph& in, const partitioned& p, fusio
         v.type.rank == 0 || v.reads_neighbours)
       continue;
     remaking r;
-    add_remaking(in, p, f, i, r);
+    add_remaking(in, p, f, in_memory, i, r);
     if (r.allowed && r.full_operands <= 1 && (r.functions == 0 || uses[i] <= most_function_readers))
-      mark_remade(p, f, in, i);
+      mark_remade(in, p, f, in_memory, i);
   }
 }
 
@@ -264,27 +280,23 @@ constexpr void find_stencils(fusing& s) {
 
 constexpr bool take_member(const fusing& s, expression& e, std::size_t i);
 constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
-  if (e.members.contains(i) || e.loads.contains(i)) return true;
+  if (e.holds(i)) return true;
   if (s.f.free[i] != 0 && !s.values[i].reads_neighbours) return take_member(s, e, i);
   if (s.in_stencil.empty() || s.in_stencil[i] == 0) {
     const bool number = s.values[i].type.rank == 0;
-    if (number ? e.loads.full() : e.full()) return false;
-    e.loads.push_back(i);
-    if (number) ++e.numbers;
-    return true;
+    if (number ? e.full() : e.has_all_arrays()) return false;
+    if (number) ++e.n.numbers;
+  } else if (!s.reads_halo(i)) {
+    if (e.full()) return false;
+    ++e.n.neighbours;
+  } else {
+    bool known = false;
+    for (std::size_t l : e.loads) known = known || (s.reads_halo(l) && s.p.values[l].in[0] == s.p.values[i].in[0]);
+    if (known ? e.full() : e.has_all_arrays()) return false;
+    ++e.n.neighbours;
+    if (!known) ++e.n.halos;
   }
-  if (!s.reads_halo(i)) {
-    if (e.loads.full()) return false;
-    e.loads.push_back(i);
-    ++e.neighbours;
-    return true;
-  }
-  bool known = false;
-  for (std::size_t l : e.loads) known = known || (s.reads_halo(l) && s.p.values[l].in[0] == s.p.values[i].in[0]);
-  if (known ? e.loads.full() : e.full()) return false;
   e.loads.push_back(i);
-  ++e.neighbours;
-  if (!known) ++e.halos;
   return true;
 }
 constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
@@ -292,10 +304,9 @@ constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
   if (v.reads_neighbours) return take_operand(s, e, i);
   for (std::size_t k = 0; k < v.arity; ++k)
     if (!take_operand(s, e, v.in[k])) return false;
-  if (e.members.full()) return false;
+  if (v.arity == 0 && s.in.node_at(v.node).code == op::iota && ++e.n.indices > max_indices) return false;
   e.members.push_back(i);
-  if (s.f.free[i] == 1 && v.arity > 0 && v.type.rank > 0) ++e.ranges;
-  return e.fits();
+  return true;
 }
 
 /// The value that a carried value becomes.
@@ -331,14 +342,28 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
   if (v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop) return false;
   // A stencil of a carried value is computed beside it as a whole, and becomes it by an exchange of their memory.
   if (step.origin == origin::next && !s.in_stencil.empty() && s.in_stencil[i] == fusing::around_carried) return false;
-  expression longer;
-  longer.members = s.expressions[reader].members;
-  for (std::size_t l : s.expressions[reader].loads)
-    if (l != i) static_cast<void>(take_operand(s, longer, l));
-  if (!take_member(s, longer, i) || !keeps_iterations_apart(s, reader, longer)) return false;
-  if (longer.neighbours > 0 && is_folded(s.in, step)) return false;
-  s.expressions[reader] = longer;
-  return true;
+  // It becomes a member in place of the load, unless the step cannot hold its operands too.
+  expression& e = s.expressions[reader];
+  const auto counted = e.n;
+  const std::size_t members = e.members.size(), loads = e.loads.size();
+  std::size_t at = 0;
+  while (at < loads && e.loads[at] != i) ++at;
+  if (at < loads) {
+    e.loads.erase(e.loads.begin() + at);
+    if (v.type.rank == 0) --e.n.numbers;
+    else if (!s.in_stencil.empty() && s.in_stencil[i] != 0) --e.n.neighbours;
+  }
+  if (take_member(s, e, i) && keeps_iterations_apart(s, reader, e) && (e.n.neighbours == 0 || !is_folded(s.in, step)))
+    return true;
+  e.members.resize(members);
+  if (at < loads) {
+    e.loads.resize(loads - 1);
+    e.loads.insert(e.loads.begin() + at, i);
+  } else {
+    e.loads.resize(loads);
+  }
+  e.n = counted;
+  return false;
 }
 
 /// Decides where a value is computed; those that read it are decided.
@@ -355,13 +380,19 @@ constexpr void fuse_value(fusing& s, std::size_t i) {
   }
   std::size_t step = i;
   bool fused = s.f.fused[i] != 0;
-  if (s.f.free[i] != 0) {
+  if (s.f.free[i] == fusion::made_again && readers[i] < several) {
+    // All of its readers are in one step, which computes it once.
+    s.f.free[i] = 0;
+    s.f.fused[i] = fused = true;
+    step = readers[i];
+  } else if (s.f.free[i] != 0) {
     // Made on its own only for a reader that cannot make it.
-    s.f.fused[i] = readers[i] == none;
-    if (readers[i] == none) {
-      // What it is made of has memory, since every reader reads that.
-      for (std::size_t k = 0; k < v.arity && s.f.free[i] == fusion::made_again; ++k)
-        if (s.f.free[v.in[k]] == 0) readers[v.in[k]] = several;
+    const bool again = s.f.free[i] == fusion::made_again;
+    s.f.fused[i] = again || readers[i] == none;
+    if (s.f.fused[i] != 0) {
+      // Its operands have memory, since every reader reads them.
+      for (std::size_t k = 0; k < v.arity && again; ++k)
+        if (s.f.free[v.in[k]] != 1) readers[v.in[k]] = several;
       return;
     }
     fused = false;
@@ -379,7 +410,7 @@ constexpr void fuse_value(fusing& s, std::size_t i) {
     const std::size_t operand = v.in.items[k];
     std::size_t& reader = readers[operand];
     if (!evaluates) reader = several;
-    else if (reader != several && s.f.free[operand] == 0) reader = reader == none || reader == step ? step : several;
+    else if (reader != several && s.f.free[operand] != 1) reader = reader == none || reader == step ? step : several;
   }
 }
 
@@ -395,8 +426,8 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   s.reader.assign(count, none);
   find_free(in, p, s.f);
   count_uses(p, s.f);
-  if (p.regions.all.empty()) find_remade(in, p, s.f);
   note_outer_readers(s);
+  if (p.regions.all.empty()) find_remade(in, p, s.reader.data(), s.f);
   find_region_readers(s);
   find_stencils(s);
   for (std::size_t i = count; i-- > 0;) fuse_value(s, i);

@@ -62,7 +62,7 @@ constexpr bool scales_product(const program& p, const step& m, std::uint16_t pro
     return x.form == form::shard && x.type == out.type && x.where == out.where;
   };
   if (m.ops < 2 || !alike(p.buffers[product]) || !alike(out)) return false;
-  multiple known[max_fused_ops]{};
+  indexed_vector<multiple> known(m.ops);
   std::uint16_t addend = product;
   for (std::size_t t = 0; t < m.ops; ++t) {
     const fused_op& o = p.fused_ops[m.first_op + t];
@@ -76,7 +76,7 @@ constexpr bool scales_product(const program& p, const step& m, std::uint16_t pro
       if (!alike(x) || (addend != product && addend != read)) return false;
       addend = read;
     } else {
-      known[t] = multiple_of(o, known);
+      known[t] = multiple_of(o, known.data());
       if (known[t].form >= of_others) return false;
       if (known[t].form != a_number && (known[t].at_run_time > 1 || known[t].power > most_power)) return false;
     }
