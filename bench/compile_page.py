@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes what compile_time.py measured into docs/15-performance.md: its table, and the plot beside it.
+"""Writes what compile_time.py measured into bench/RESULTS.md: its table, and the plot beside it.
 
     python3 bench/compile_time.py RESULTS.jsonl --build build/bench
     python3 bench/compile_page.py RESULTS.jsonl
 
-The table replaces what is between the two comments in the page. The plot is docs/compile-time.svg. The last measurement
+The table replaces what is between the two comments in the page. The plot is bench/compile-time.svg. The last measurement
 of a name counts. `--check` writes nothing and fails where page and results differ.
 """
 import argparse
@@ -17,8 +17,8 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "15-performance.md"
-PLOT = ROOT / "docs" / "compile-time.svg"
+PAGE = ROOT / "bench" / "RESULTS.md"
+PLOT = ROOT / "bench" / "compile-time.svg"
 BEGIN, END = "<!-- compile time: bench/compile_page.py writes from here -->", "<!-- to here -->"
 CAPTION = "CPU seconds and peak memory of the compiler against nodes, layers and devices"
 PREFIX, MEMORY = "compile: ", ", memory"

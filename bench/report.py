@@ -6,7 +6,7 @@
     python3 bench/report.py RESULTS.jsonl [--report-only]
 
 Fails if a measurement is above its limit. Measurements that are known to be above their limits are listed with the
-reason, and fail only if they become worse than what docs/15-performance.md records of them. With --report-only it never
+reason, and fail only if they become worse than what bench/RESULTS.md records of them. With --report-only it never
 fails: on a machine that others use, or on which nobody recorded anything, a ratio says little.
 """
 import argparse
@@ -19,7 +19,7 @@ import sys
 # machine.
 NOISE = 1.05
 
-# Above the limit today: the ratio that docs/15-performance.md records, and why. Whoever makes one faster takes it off.
+# Above the limit today: the ratio that bench/RESULTS.md records, and why. Whoever makes one faster takes it off.
 ROOTS = "by hand, roots and quotients are approximations (-ffast-math)"
 BESIDE = "rows are computed beside the plate and copied; the plate is in the caches, so that memory does not hide it"
 PAGES = "varies with where the pages of a cache lie: by hand, the larger caches take 0.83 to 0.98 of the smallest one's time"

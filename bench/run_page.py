@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes what the benchmarks of the run time measured into docs/15-performance.md: a table of ratios, and a plot.
+"""Writes what the benchmarks of the run time measured into bench/RESULTS.md: a table of ratios, and a plot.
 
     cmake --workflow --preset bench
     python3 bench/run_page.py build/bench/results.jsonl --on "2 cores of ..., g++ 12.2, Open MPI 4.1.4"
 
-The table replaces what is between the two comments in the page. The plot is docs/run-time.svg: one bar a row. The last
+The table replaces what is between the two comments in the page. The plot is bench/run-time.svg: one bar a row. The last
 measurement of a name counts. Times of compiling are not in it; compile_page.py writes them. `--check` writes nothing
 and fails where page and results differ.
 """
@@ -23,7 +23,7 @@ import textwrap
 from report import round_trips
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "15-performance.md"
+PAGE = ROOT / "bench" / "RESULTS.md"
 PLOT_NAME = "run-time.svg"
 BEGIN, END = "<!-- run time: bench/run_page.py writes from here -->", "<!-- run time: to here -->"
 CAPTION = "Time of Cleave divided by that of the reference, one bar a measurement"

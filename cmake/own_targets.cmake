@@ -31,7 +31,7 @@ target_compile_options(
 if(CLEAVE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(cleave_own INTERFACE -fpch-preprocess)
 endif()
-# Plans leave garbage that g++ need not collect where there is memory (docs/15-performance.md): a quarter less time for a test of many plans.
+# Plans leave garbage that g++ need not collect where there is memory (docs/internals/compile-time.md): a quarter less time for a test of many plans.
 # Not where the time and the memory of the compiler are measured (CLEAVE_COLLECTS_GARBAGE), for users have no such option.
 cmake_host_system_information(RESULT megabytes QUERY TOTAL_PHYSICAL_MEMORY)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND megabytes GREATER 12000 AND NOT Kokkos_ENABLE_CUDA)

@@ -64,7 +64,8 @@ def check_format(tool: str, fix: bool, files: list[str]) -> bool:
 
 def check_documents() -> bool:
     count = 0
-    for file in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]):
+    in_folders = [file for folder in ("docs", "bench", "tests") for file in (ROOT / folder).rglob("*.md")]
+    for file in sorted([*ROOT.glob("*.md"), *in_folders]):
         path, code = file.relative_to(ROOT).as_posix(), False
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             code ^= line.startswith("```")
