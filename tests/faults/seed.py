@@ -24,7 +24,7 @@ of one test.
 
 A fault is `caught` if a test fails, crashes, or takes much more processor time than it does without the fault; the test that should
 catch it is tried first, and the others after it. `survived` asks for a test, unless the fault changes nothing.
-docs/18-testing.md has the last numbers.
+tests/README.md has the last numbers.
 """
 import argparse
 import gzip
