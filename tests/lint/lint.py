@@ -5,7 +5,7 @@
 
 clang-format checks all C++ sources that git knows (with --fix it rewrites them), clang-tidy all headers of include/cleave, which one source
 includes. Comments of more than 120 columns are reported too, since clang-format leaves comments alone, and lines of the documents of more
-than 100 columns, outside of tables and code.
+than 100 columns, outside of tables and code. With --staged, as in .githooks/pre-commit, it checks what is staged and nothing else.
 """
 import argparse
 import concurrent.futures
@@ -25,10 +25,27 @@ GENERATED = ("docs/errors.md", "docs/reference.md", "docs/08-operations.md")
 DATA = ("// expect:", "// mend:")
 
 
+def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], check=False, stdout=subprocess.PIPE, encoding="utf-8")
+
+
+def staged_files(*patterns: str) -> list[str]:
+    found = git("diff", "--cached", "--name-only", "--diff-filter=d", "--", *patterns)
+    found.check_returncode()
+    return found.stdout.split()
+
+
+def text_of(path: str, staged: bool) -> str:
+    """A file as it is in the folder, or as it is staged."""
+    if not staged:
+        return (ROOT / path).read_text(encoding="utf-8")
+    shown = git("show", f":{path}")
+    shown.check_returncode()
+    return shown.stdout
+
+
 def sources(since: str | None) -> list[str]:
-    command = ["git", "-C", str(ROOT)]
-    command += ["diff", "--name-only", "--diff-filter=d", since, "--"] if since else ["ls-files", "--"]
-    found = subprocess.run([*command, "*.hpp", "*.cpp"], check=False, stdout=subprocess.PIPE, encoding="utf-8")
+    found = git(*(["diff", "--name-only", "--diff-filter=d", since] if since else ["ls-files"]), "--", "*.hpp", "*.cpp")
     if found.returncode == 0 or since:
         found.check_returncode()
         return found.stdout.split()
@@ -36,10 +53,10 @@ def sources(since: str | None) -> list[str]:
     return sorted(path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).rglob("*.[hc]pp"))
 
 
-def formatted(tool: str, fix: bool, path: str) -> tuple[str, int, int]:
+def formatted(tool: str, fix: bool, staged: bool, path: str) -> tuple[str, int, int]:
     """The path, how many of its lines are laid out otherwise, and how many comments are too long."""
     file = ROOT / path
-    have = file.read_text(encoding="utf-8")
+    have = text_of(path, staged)
     want = subprocess.run([tool, f"--assume-filename={file}"], input=have, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
     changed = sum(line.startswith("- ") for line in difflib.ndiff(have.splitlines(), want.splitlines())) if have != want else 0
     changed = changed or int(have != want)
@@ -48,9 +65,9 @@ def formatted(tool: str, fix: bool, path: str) -> tuple[str, int, int]:
     return path, changed, sum(len(line) > LIMIT and "//" in line and not line.startswith(DATA) for line in want.splitlines())
 
 
-def check_format(tool: str, fix: bool, files: list[str]) -> bool:
+def check_format(tool: str, fix: bool, staged: bool, files: list[str]) -> bool:
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda path: formatted(tool, fix, path), files))
+        results = list(pool.map(lambda path: formatted(tool, fix, staged, path), files))
     lines = sum(changed for _, changed, _ in results)
     others = [path for path, changed, _ in results if changed]
     long = sum(count for _, _, count in results)
@@ -62,12 +79,16 @@ def check_format(tool: str, fix: bool, files: list[str]) -> bool:
     return long == 0 and (fix or not others)
 
 
-def check_documents() -> bool:
-    count = 0
+def documents() -> list[str]:
     in_folders = [file for folder in ("docs", "bench", "tests") for file in (ROOT / folder).rglob("*.md")]
-    for file in sorted([*ROOT.glob("*.md"), *in_folders]):
-        path, code = file.relative_to(ROOT).as_posix(), False
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    return [file.relative_to(ROOT).as_posix() for file in sorted([*ROOT.glob("*.md"), *in_folders])]
+
+
+def check_documents(staged: bool) -> bool:
+    count = 0
+    for path in staged_files("*.md") if staged else documents():
+        code = False
+        for number, line in enumerate(text_of(path, staged).splitlines(), 1):
             code ^= line.startswith("```")
             if len(line) > DOCUMENT_LIMIT and not code and not line.startswith("|") and path not in GENERATED:
                 print(f"{path}:{number}: {len(line)} columns")
@@ -102,6 +123,7 @@ def main() -> int:
     parser.add_argument("--fix", action="store_true", help="rewrite what clang-format would lay out otherwise")
     parser.add_argument("--since", metavar="REF", default=os.environ.get("CLEAVE_LINT_SINCE"),
                         help="format only files that changed since this commit (or CLEAVE_LINT_SINCE in the environment)")
+    parser.add_argument("--staged", action="store_true", help="check what is staged for a commit, not the files in the folder")
     parser.add_argument("--tidy", metavar="CLANG_TIDY")
     parser.add_argument("--options", help="file with the options of Cleave::Cleave, one a line")
     parser.add_argument("--openmp", default="-fopenmp", help="options for OpenMP, separated by semicolons or bars")
@@ -110,8 +132,9 @@ def main() -> int:
     arguments = parser.parse_args()
     right = True
     if arguments.format:
-        right = check_format(arguments.format, arguments.fix, sources(arguments.since)) and right
-        right = check_documents() and right
+        files = staged_files("*.hpp", "*.cpp") if arguments.staged else sources(arguments.since)
+        right = check_format(arguments.format, arguments.fix and not arguments.staged, arguments.staged, files) and right
+        right = check_documents(arguments.staged) and right
     if arguments.tidy:
         right = check_tidy(arguments.tidy, arguments.options, arguments.openmp, arguments.folder, arguments.fft) and right
     return 0 if right else 1
