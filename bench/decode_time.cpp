@@ -106,7 +106,7 @@ void measure_all(const measure::task& t) {
         name + where,
         measure::compare(t.comm, 2, t.seconds, [&] { ours.step(); }, theirs), 1.3, measure::work::bytes(bytes));
     if (mebibytes > 16)
-      t.out.growth(name + ", beside 16 MiB" + where,
+      t.out.growth(name + ", against 16 MiB" + where,
                    measure::compare(
                        t.comm, 2, t.seconds, [&] { ours.step(); }, [&] { smallest.step(); }),
                    1.1, "the smallest cache");

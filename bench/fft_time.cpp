@@ -163,7 +163,7 @@ void measure_all(const measure::task& with) {
   hand.turned();
   expect_same(t.data(), hand.turned_result(), static_cast<long>(u.local_size()));
   with.out.factor(
-      "Fourier transform, left turned," + where,
+      "Fourier transform, transposed output," + where,
       measure::compare(with.comm, 1, with.seconds, [&] { t = spectrum(u); }, [&] { hand.turned(); }), 1.1, w);
 }
 
@@ -184,7 +184,7 @@ void measure_beside_fftw(const measure::task& with) {
     theirs.run();
     expect_same(v.data(), theirs.result(), static_cast<long>(v.local_size()));
     with.out.factor(
-        "Fourier transform beside FFTW-MPI" + where,
+        "Fourier transform against FFTW-MPI" + where,
         measure::compare(with.comm, 1, with.seconds, [&] { v = spectrum(u); }, [&] { theirs.run(); }), 0.7, {}, "FFTW");
   }
   fftw_transform theirs(with.comm, n, u.data(), true);
@@ -198,7 +198,7 @@ void measure_beside_fftw(const measure::task& with) {
                   static_cast<std::size_t>(n) * sizeof(number));
   expect_same(t.data(), turned.data(), static_cast<long>(t.local_size()));
   with.out.factor(
-      "Fourier transform beside FFTW-MPI, left turned," + where,
+      "Fourier transform against FFTW-MPI, transposed output," + where,
       measure::compare(with.comm, 1, with.seconds, [&] { t = spectrum(u); }, [&] { theirs.run(); }), 0.7, {}, "FFTW");
 }
 #endif

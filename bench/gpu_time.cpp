@@ -59,7 +59,7 @@ void fill(Tensor& t) {
 
 /// A program beside a copy that reads and writes so many bytes together.
 template <class F>
-void beside_copy(const measure::task& with, const std::string& name, std::int64_t bytes, double limit, const F& run) {
+void against_copy(const measure::task& with, const std::string& name, std::int64_t bytes, double limit, const F& run) {
   const auto t = measure::compare(
       with.comm, 1, with.seconds,
       [&] {
@@ -67,7 +67,7 @@ void beside_copy(const measure::task& with, const std::string& name, std::int64_
         cleave::wait_for_kernels();
       },
       copied(bytes));
-  with.out.factor(name + ", beside a copy of as many bytes", t, limit);
+  with.out.factor(name + ", against a copy of as many bytes", t, limit);
 }
 
 void measure_product(const measure::task& with, const cleave::grid& grid, std::int64_t n) {
@@ -86,7 +86,7 @@ void measure_product(const measure::task& with, const cleave::grid& grid, std::i
         KokkosBlas::gemm(cleave::execution_space(), "N", "N", 1.0f, a.view(), b.view(), 0.0f, by_hand.view());
         Kokkos::fence();
       });
-  with.out.factor("product " + std::to_string(n) + " float, beside the BLAS", t, 1.1);
+  with.out.factor("product " + std::to_string(n) + " float, against the BLAS", t, 1.1);
 }
 
 void measure_maps(const measure::task& with, const cleave::grid& grid, std::int64_t m) {
@@ -95,19 +95,19 @@ void measure_maps(const measure::task& with, const cleave::grid& grid, std::int6
   fill(x);
   fill(y);
   const std::int64_t bytes = x.local_size() * 4;
-  beside_copy(with, "chain of " + size, 3 * bytes, 1.2, [&] { z = chain(x, y); });
+  against_copy(with, "chain of " + size, 3 * bytes, 1.2, [&] { z = chain(x, y); });
   cleave::tensor<float, mesh(dj, di / device)> turned(grid, {m, m});
-  beside_copy(with, "dims turned, " + size, 2 * bytes, 1.5, [&] { turned = x; });
+  against_copy(with, "transpose, " + size, 2 * bytes, 1.5, [&] { turned = x; });
 }
 
 void measure_stencils(const measure::task& with, const cleave::grid& grid, std::int64_t m, std::int64_t edge) {
   C x(grid, {m, m}), z(grid, {m, m});
   fill(x);
-  beside_copy(with, "5 points of " + std::to_string(m) + "^2", x.local_size() * 8, 1.5, [&] { z = sweep(x); });
+  against_copy(with, "5 points of " + std::to_string(m) + "^2", x.local_size() * 8, 1.5, [&] { z = sweep(x); });
   cleave::tensor<float, mesh(di / device, dj, dk)> cube(grid, {edge, edge, edge}), next(grid, {edge, edge, edge});
   fill(cube);
-  beside_copy(with, "7 points of " + std::to_string(edge) + "^3", cube.local_size() * 8, 1.5,
-              [&] { next = sweep_of_cubes(cube); });
+  against_copy(with, "7 points of " + std::to_string(edge) + "^3", cube.local_size() * 8, 1.5,
+               [&] { next = sweep_of_cubes(cube); });
 }
 
 void measure_sums(const measure::task& with, const cleave::grid& grid, std::int64_t m) {
@@ -118,11 +118,11 @@ void measure_sums(const measure::task& with, const cleave::grid& grid, std::int6
   cleave::tensor<float, mesh(di / device)> rows(grid, {m});
   cleave::tensor<float, mesh(dj)> columns(grid, {m});
   cleave::tensor<float, mesh()> all(grid, {});
-  beside_copy(with, "sums of rows" + size, bytes, 1.5, [&] { rows = sums_of_rows(x); });
-  beside_copy(with, "sums of columns" + size, bytes, 1.5, [&] { columns = sums_of_columns(x); });
-  beside_copy(with, "sum of all" + size, bytes, 1.5, [&] { all = sum_of_all(x); });
+  against_copy(with, "sums of rows" + size, bytes, 1.5, [&] { rows = sums_of_rows(x); });
+  against_copy(with, "sums of columns" + size, bytes, 1.5, [&] { columns = sums_of_columns(x); });
+  against_copy(with, "sum of all" + size, bytes, 1.5, [&] { all = sum_of_all(x); });
   // The logarithm of the sum of a row first, then its shares.
-  beside_copy(with, "softmax of rows" + size, 3 * bytes, 1.5, [&] { z = shares(x); });
+  against_copy(with, "softmax of rows" + size, 3 * bytes, 1.5, [&] { z = shares(x); });
 }
 
 void measure_rows(const measure::task& with, const cleave::grid& grid, std::int64_t count, std::int64_t length) {
@@ -133,9 +133,9 @@ void measure_rows(const measure::task& with, const cleave::grid& grid, std::int6
   fill(table);
   ids.fill_by([&](const auto& at) { return static_cast<int>(at[0] * 7919 % words); });
   const std::string size = ", " + std::to_string(count) + " rows of " + std::to_string(length);
-  beside_copy(with, "gather" + size, rows.local_size() * 8, 1.5, [&] { rows = gather(table, word, ids); });
-  beside_copy(with, "scatter_add" + size, rows.local_size() * 4 + words * length * 4, 3,
-              [&] { sums = scatter_add(rows, ids, word); });
+  against_copy(with, "gather" + size, rows.local_size() * 8, 1.5, [&] { rows = gather(table, word, ids); });
+  against_copy(with, "scatter_add" + size, rows.local_size() * 4 + words * length * 4, 3,
+               [&] { sums = scatter_add(rows, ids, word); });
 }
 
 /// A five-point matrix of side^2 rows.
@@ -155,7 +155,7 @@ void measure_sparse(const measure::task& with, const cleave::grid& grid, std::in
   }
   const auto a = cleave::sparse::assemble<Matrix>(grid, n, n, all);
   const auto bytes = static_cast<std::int64_t>(all.size()) * 12 + x.local_size() * (8 + 16);
-  beside_copy(with, "sparse product, 5 points of " + std::to_string(side) + "^2", bytes, 1.5, [&] { y = a(x); });
+  against_copy(with, "sparse product, 5 points of " + std::to_string(side) + "^2", bytes, 1.5, [&] { y = a(x); });
 }
 
 /// What a call takes beside its kernel.
@@ -163,7 +163,7 @@ void measure_small(const measure::task& with, const cleave::grid& grid) {
   C x(grid, {64, 64}), y(grid, {64, 64}), z(grid, {64, 64});
   fill(x);
   fill(y);
-  beside_copy(with, "chain of 64^2", 3 * x.local_size() * 4, 2, [&] { z = chain(x, y); });
+  against_copy(with, "chain of 64^2", 3 * x.local_size() * 4, 2, [&] { z = chain(x, y); });
 }
 
 void measure_all(const measure::task& with) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times programs of the benchmarks in JAX, beside Cleave's, and appends what came out to RESULTS.jsonl.
+"""Times programs of the benchmarks in JAX, against Cleave's, and appends the ratios to RESULTS.jsonl.
 
     python3 bench/jax_time.py RESULTS.jsonl --programs build/bench/bench [--mpirun "mpiexec -n 2"] [--rounds 3] [part...]
 
@@ -278,7 +278,7 @@ def main() -> None:
             for b, ours, theirs in measured:
                 ratio = statistics.median(o / t for o, t in zip(ours, theirs))
                 value, reference = statistics.median(ours), statistics.median(theirs)
-                line = {"name": f"{b.name}, beside JAX on {b.place}", "value": float(f"{value * 1e3:.6g}"), "unit": "ms", "reference": "JAX",
+                line = {"name": f"{b.name}, against JAX on {b.place}", "value": float(f"{value * 1e3:.6g}"), "unit": "ms", "reference": "JAX",
                         "reference_value": float(f"{reference * 1e3:.6g}"), "ratio": float(f"{ratio:.4g}"), "limit_ratio": b.limit,
                         "repetitions": given.rounds, "round_trip_ns": statistics.median(trips)}
                 print(json.dumps(line), file=out, flush=True)

@@ -21,32 +21,32 @@ NOISE = 1.05
 
 # Above the limit today: the ratio that bench/RESULTS.md records, and why. Whoever makes one faster takes it off.
 ROOTS = "by hand, roots and quotients are approximations (-ffast-math)"
-BESIDE = "rows are computed beside the plate and copied; the plate is in the caches, so that memory does not hide it"
-PAGES = "varies with where the pages of a cache lie: by hand, the larger caches take 0.83 to 0.98 of the smallest one's time"
-PLACES = "varies with where the machine puts the cores"
+BUFFER = "rows are computed in a buffer and copied; the plate is in the caches, so that memory does not hide it"
+PAGES = "varies with the pages of a cache: by hand, the larger caches take 0.83 to 0.98 of the smallest one's time"
+PLACES = "varies with the placement of the cores"
 ONCE = "where cores share a cache, MPI copies once; within its limit in other runs"
 PETSC = "the limit is half of PETSc's time"
 KNOWN = {
-    "64^2 sum on 2 ranks": (2.6, "what a call costs, beside a loop of 2,048 additions"),
-    "decode step, 512 positions used of a cache of 128 MiB, beside 16 MiB on 1 rank": (1.21, PAGES),
-    "decode step, 512 positions used of a cache of 1024 MiB, beside 16 MiB on 1 rank": (1.18, PAGES),
-    "decode step, 512 positions used of a cache of 1024 MiB, beside 16 MiB on 2 ranks": (1.18, PAGES),
-    "Jacobi sweep, u = sweep(u), 256^2 on 1 rank": (1.76, BESIDE),
-    "Jacobi sweep, u = sweep(u), 256^2 on 2 ranks": (1.51, BESIDE),
+    "64^2 sum on 2 ranks": (2.6, "the cost of a call, against a loop of 2,048 additions"),
+    "decode step, 512 positions used of a cache of 128 MiB, against 16 MiB on 1 rank": (1.21, PAGES),
+    "decode step, 512 positions used of a cache of 1024 MiB, against 16 MiB on 1 rank": (1.18, PAGES),
+    "decode step, 512 positions used of a cache of 1024 MiB, against 16 MiB on 2 ranks": (1.18, PAGES),
+    "Jacobi sweep, u = sweep(u), 256^2 on 1 rank": (1.76, BUFFER),
+    "Jacobi sweep, u = sweep(u), 256^2 on 2 ranks": (1.51, BUFFER),
     "ten operations in place on 1 rank": (1.2, ROOTS),
     "ten operations in place on 2 ranks": (1.2, ROOTS),
     "gather, 20000 rows of 512 on 2 ranks": (1.34, PLACES),
-    "sparse product (COO) by gather and scatter_add on 2 ranks": (1.68, "three passes, a look-up, a product and a sum, beside one loop; 1.33 to 1.68"),
-    "Fourier transform beside FFTW-MPI of 256^3 on 2 ranks": (0.8, "0.62 and 0.63 in the last two runs; not explained: four plans of FFTW differ by 2 %"),
-    "Fourier transform beside FFTW-MPI, left turned, of 256^3 on 2 ranks": (0.79, "0.66 and 0.67 in the last two runs; not explained: four plans of FFTW differ by 2 %"),
+    "sparse product (COO) by gather and scatter_add on 2 ranks": (1.68, "three passes, a look-up, a product and a sum, against one loop; 1.33 to 1.68"),
+    "Fourier transform against FFTW-MPI of 256^3 on 2 ranks": (0.8, "0.62 and 0.63 in the last two runs; not explained: four plans of FFTW differ by 2 %"),
+    "Fourier transform against FFTW-MPI, transposed output, of 256^3 on 2 ranks": (0.79, "0.66 and 0.67 in the last two runs; not explained: four plans of FFTW differ by 2 %"),
     "heat, 7-point, 256^3 on 1 rank": (0.59, PETSC),
     "heat, 7-point, 256^3 on 2 ranks": (0.57, PETSC),
-    "2048^2 product, reduce-scatter, beside JAX on 2 ranks": (0.96, "JAX takes 1.05 times as long here; the limit asks for 1.33"),
-    "4096^2 reshard, beside JAX on 2 ranks": (1.06, "0.86 where cores share a cache; at the bandwidth of the triad it would be 0.65 there"),
-    "ten operations in place, beside JAX on 2 ranks": (1.2, "0.94 and 0.95 in other runs; JAX has a process of its own, so that both are not measured at once"),
-    "64^2 product, all-reduce, beside JAX on 2 ranks": (0.05, "a call of JAX takes 0.11 ms"),
-    "64^2 product, reduce-scatter, beside JAX on 2 ranks": (0.07, "0.04 where cores share a cache"),
-    "mlp training step, beside JAX on 1x2": (0.96, "JAX takes 1.06 times as long here; the limit asks for 1.25"),
+    "2048^2 product, reduce-scatter, against JAX on 2 ranks": (0.96, "JAX takes 1.05 times as long here; the limit asks for 1.33"),
+    "4096^2 reshard, against JAX on 2 ranks": (1.06, "0.86 where cores share a cache; at the bandwidth of the triad it would be 0.65 there"),
+    "ten operations in place, against JAX on 2 ranks": (1.2, "0.94 and 0.95 in other runs; JAX has a process of its own, so that both are not measured at once"),
+    "64^2 product, all-reduce, against JAX on 2 ranks": (0.05, "a call of JAX takes 0.11 ms"),
+    "64^2 product, reduce-scatter, against JAX on 2 ranks": (0.07, "0.04 where cores share a cache"),
+    "mlp training step, against JAX on 1x2": (0.96, "JAX takes 1.06 times as long here; the limit asks for 1.25"),
     "message to a neighbour, 1 MiB on 2 ranks": (1.24, ONCE),
     "message to a neighbour, 16 MiB on 2 ranks": (1.18, ONCE),
     "reshard, all-to-all, 64 KiB on 2 ranks": (1.17, "0.12 to 0.58 in other runs; not explained"),
