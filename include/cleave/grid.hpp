@@ -101,11 +101,24 @@ class grid {
   const checks& checked() const { return state().checked(); }
 
   /// How many sets of extents each plan stays bound for: 32 unless this says otherwise, at least 1. Binding computes
-  /// what depends on extents and allocates the workspace. The least recently used goes; a call with its extents binds
-  /// again. While a kernel of the user calls plans, what goes is freed when the call of that kernel's plan ends.
-  /// Collective over all ranks of the communicator that the grid was constructed from. The least number that one
-  /// of them gives holds for all.
+  /// what depends on extents and makes the workspace large enough. The least recently used goes; a call with its
+  /// extents binds again. While a kernel of the user calls plans, what goes is freed when the call of that kernel's
+  /// plan ends. Collective over all ranks of the communicator that the grid was constructed from. The least number that
+  /// one of them gives holds for all.
   void keep_extents(std::int64_t sets) const { state().keep_extents(sets); }
+  /// Bytes that this device holds for the workspace of calls on this grid, which all plans share: as many as the
+  /// largest of those that are bound needs, and as much again for each depth of calls that kernels of the user make. A
+  /// plan says what it needs: `plan.workspace`. No communication.
+  std::int64_t workspace_bytes() const { return state().workspace().bytes(); }
+  /// Makes the workspace at least so large on each device, so that no later plan that needs no more moves it. Throws
+  /// memory_error on all devices if one of them does not have the memory. Collective over the devices; each may give
+  /// another number.
+  void reserve_workspace(std::int64_t bytes) const {
+    if (active()) state().reserve_workspace(0, bytes, 0);
+  }
+  /// Frees the workspace. The next call of each plan allocates it again. Nothing happens while a plan runs. Collective
+  /// over the devices.
+  void release_workspace() const { state().release_workspace(); }
   /// Whether the handle has a grid.
   explicit operator bool() const { return state_ != nullptr; }
   /// The state behind the handle, for the library. Throws grid_error if there is none.

@@ -109,6 +109,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     using kernel = typename detail::expression_of<Plan, 0>::type;
     bound_program p(g.state(), s, runnable_of<Plan>);
     result.write(nothing);
+    const bindings::running running(g.state().bound());
     p.start(from.data(), &to);
     run_state& r = p.state();
     const operand_addresses operands(r, one);

@@ -66,6 +66,9 @@ class bindings {
     bindings& all_;
   };
 
+  /// How many runs are nested now.
+  std::size_t depth() const { return as_size(running_); }
+
   /// Frees everything, without a wait for kernels.
   void clear() {
     keys_.clear();

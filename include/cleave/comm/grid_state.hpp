@@ -10,6 +10,7 @@
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_node.hpp>
 #include <cleave/comm/staging.hpp>
+#include <cleave/comm/workspace_pool.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -170,6 +171,24 @@ class grid_state {
 
   /// What was made once for plans and extents.
   bindings& bound() { return bound_; }
+  /// The workspace that all plans share.
+  const workspace_pool& workspace() const { return workspace_; }
+  /// Makes the workspace of a depth of nested calls at least so large on this device. Throws memory_error on all
+  /// devices if one of them cannot. Collective over the devices.
+  [[gnu::cold]] void reserve_workspace(std::size_t depth, std::int64_t bytes, std::int64_t host_bytes) {
+    const bool allocated = workspace_.grow(depth, bytes, host_bytes);
+    try {
+      agree_on_memory(allocated, bytes + host_bytes, "the workspace of a plan");
+    } catch (const memory_error&) {
+      // A device lost the memory of its other plans: on all devices they ask again.
+      workspace_.forget();
+      throw;
+    }
+  }
+  /// Frees the workspace. Collective over the devices, as is the next call of each plan. Not while a plan runs.
+  [[gnu::cold]] void release_workspace() {
+    if (bound_.depth() == 0) workspace_.release();
+  }
   /// How many extents of a plan stay bound. Collective over all ranks; the least number that one of them gives holds
   /// for all.
   void keep_extents(std::int64_t mine) {
@@ -399,6 +418,7 @@ class grid_state {
   }
   [[gnu::cold]] void release() noexcept {
     bound_.clear();
+    workspace_.release();
     int finalized = 0;
     if (!of_session_) MPI_Finalized(&finalized);
     // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a
@@ -425,6 +445,7 @@ class grid_state {
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;
   bindings bound_{};
+  workspace_pool workspace_{};
   std::int64_t id_ = 0;
   bool broken_ = false;
   /// Whether MPI was begun by a session alone. Then MPI_Finalize says nothing, and the grid ends before the session.

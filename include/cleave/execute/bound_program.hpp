@@ -10,8 +10,8 @@
 
 namespace cleave::inline v0 {
 
-/// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; one allocation holds
-/// all slots and the memory of the steps.
+/// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; all slots and the
+/// memory of the steps are in the workspace of the grid.
 class bound_program {
  public:
   /// Collective over the grid: sub-communicators may be made.
@@ -22,7 +22,8 @@ class bound_program {
     const indexed_vector<slice_in_place> slices = b.find_slices();
     b.slices = &slices;
     bind_steps(b, code);
-    allocate_memory(b, code);
+    lay_out_memory(b, code);
+    take_memory(grid.bound().depth());
     arguments_.find_hazards(b, running_.steps);
   }
   bound_program(const bound_program&) = delete;
@@ -32,9 +33,13 @@ class bound_program {
   /// beside it.
   void start(const void* const* inputs, void* const* outputs) {
     running_.grid.require_usable();
+    take_memory(running_.grid.bound().depth() - 1);
     arguments_.take(running_.grid, inputs, outputs, running_.at);
     running_.checks = running_.grid.checked().any() ? &checks_ : nullptr;
-    if (running_.checks != nullptr) checks_.before_call(running_.at);
+    if (running_.checks == nullptr) return;
+    // An element that is read before it is written is NaN.
+    fill_bytes(block_.memory, 0xFF, memory_bytes_);
+    checks_.before_call(running_.at);
   }
   void run() { running_.run_steps(0, running_.steps.size()); }
   void finish(void* const* outputs) { arguments_.give(outputs); }
@@ -56,7 +61,7 @@ class bound_program {
 
   run_state& state() { return running_; }
   /// Bytes of this device's workspace.
-  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  std::int64_t workspace_bytes() const { return memory_bytes_; }
 
  private:
   [[gnu::cold]] void bind_steps(const binder& b, const runnable& code) {
@@ -77,8 +82,9 @@ class bound_program {
     return name;
   }
 
-  /// The workspace: the slots, then what steps have of their own, then what they share.
-  [[gnu::cold]] void allocate_memory(const binder& b, const runnable& code) {
+  /// Where everything is in the workspace: the slots, then the memory that each step has of its own, then the memory
+  /// that they share.
+  [[gnu::cold]] void lay_out_memory(const binder& b, const runnable& code) {
     const program_view& p = b.program;
     indexed_vector<std::int64_t> slot_at = slot_bytes(p, b.at, b.grid.here(),
                                                       [&](const buffer& x) { return !b.lies_in_ghosts(x); });
@@ -88,12 +94,17 @@ class bound_program {
       slot = memory;
       memory += comm::aligned(bytes);
     }
-    const std::int64_t first_own = memory;
+    running_.at.resize(p.buffers.size(), nullptr);
+    for (std::size_t i = 0; i < p.buffers.size(); ++i)
+      if (const buffer& x = p.buffers[i]; x.role == role::workspace)
+        buffers_.push_back(
+            {i, slot_at[x.index] + (b.is_around_shard(x) ? 0 : b.addresses(x).offset) * size_of(x.type.element)});
     comm::scratch_bytes shared;
     indexed_vector<std::int64_t> until_waited(running_.steps.size(), 0);
     for (std::size_t i = 0; i < running_.steps.size(); ++i) {
       const auto& s = running_.steps[i];
       const comm::scratch_bytes own = s->own_bytes(), needs = s->shared_bytes();
+      if (own.memory > 0 || own.host > 0) own_.push_back({i, memory, host});
       if (s->frees_when_waited()) until_waited[i] = own.memory;
       else memory += comm::aligned(own.memory);
       host += comm::aligned(own.host);
@@ -103,44 +114,57 @@ class bound_program {
     if (code.find_bands != nullptr) shared.memory = std::max(shared.memory, scratch_of_bands(p, b.at, b.grid.here()));
     for (const auto& g : running_.groups) shared.memory = std::max(shared.memory, g->shared_bytes);
     const held_memory held = share_until_waited(p, until_waited);
-    const std::int64_t first_held = memory;
-    memory += held.bytes;
-    workspace_bytes_ = memory + shared.memory;
-    const bool allocated = try_allocate(workspace_bytes_, workspace_) &&
-                           try_allocate<Kokkos::HostSpace>(host + shared.host, host_);
-    b.grid.agree_on_memory(allocated, workspace_bytes_ + host + shared.host, "the workspace of a plan");
+    for (own_memory& own : own_)
+      if (running_.steps[own.step]->frees_when_waited()) own.memory = memory + held.begin[own.step];
+    shared_ = {memory + held.bytes, host};
+    memory_bytes_ = shared_.memory + shared.memory;
+    host_bytes_ = host + shared.host;
+  }
+  /// Takes the memory of the grid's workspace for a depth of nested calls. Collective over the grid where the plan asks
+  /// for it for the first time; later only where it moved.
+  void take_memory(std::size_t depth) {
+    const workspace_pool& pool = running_.grid.workspace();
+    if (asked_at_ != pool.releases() || (asked_ >> depth & 1) == 0) reserve_memory(depth);
+    const workspace_pool::block now = pool.at(depth);
+    if (!(now == block_)) place(now);
+  }
+  [[gnu::cold]] void reserve_memory(std::size_t depth) {
+    running_.grid.reserve_workspace(depth, memory_bytes_, host_bytes_);
+    const std::int64_t releases = running_.grid.workspace().releases();
+    asked_ = (asked_at_ == releases ? asked_ : 0) | std::uint64_t{1} << depth;
+    asked_at_ = releases;
+  }
+  [[gnu::cold]] void place(const workspace_pool::block& now) {
+    const auto at = [](void* from, std::int64_t offset) { return from == nullptr ? nullptr : as<char>(from) + offset; };
+    block_ = now;
+    for (const buffer_memory& x : buffers_) running_.at[x.buffer] = at(now.memory, x.memory);
+    for (const own_memory& own : own_)
+      running_.steps[own.step]->settle({at(now.memory, own.memory), at(now.host, own.host)}, running_);
+    running_.scratch = {at(now.memory, shared_.memory), at(now.host, shared_.host)};
+  }
 
-    char* const base = as<char>(workspace_.get());
-    running_.at.resize(p.buffers.size(), nullptr);
-    for (std::size_t i = 0; i < p.buffers.size(); ++i)
-      if (const buffer& x = p.buffers[i]; base != nullptr && x.role == role::workspace)
-        running_.at[i] = base + slot_at[x.index] +
-                         (b.is_around_shard(x) ? 0 : b.addresses(x).offset) * size_of(x.type.element);
-    settle_steps(first_own, first_held, held, host);
-  }
-  /// Gives the steps their own memory, which begins at `memory` bytes, that which they hold until they are waited for,
-  /// which begins at `first_held`, and the shared one after it.
-  [[gnu::cold]] void settle_steps(std::int64_t memory, std::int64_t first_held, const held_memory& held,
-                                  std::int64_t shared_host) {
-    char *const base = as<char>(workspace_.get()), *const host_base = as<char>(host_.get());
-    const auto at = [](char* from, std::int64_t offset) { return from == nullptr ? nullptr : from + offset; };
-    std::int64_t host = 0;
-    for (std::size_t i = 0; i < running_.steps.size(); ++i) {
-      bound_step& s = *running_.steps[i];
-      const comm::scratch_bytes own = s.own_bytes();
-      const bool frees = s.frees_when_waited();
-      s.settle({at(base, frees ? first_held + held.begin[i] : memory), at(host_base, host)}, running_);
-      if (!frees) memory += comm::aligned(own.memory);
-      host += comm::aligned(own.host);
-    }
-    running_.scratch = {at(base, first_held + held.bytes), at(host_base, shared_host)};
-  }
+  /// Bytes from the beginning of the workspace, and of that on the host.
+  struct buffer_memory {
+    std::size_t buffer;
+    std::int64_t memory;
+  };
+  struct own_memory {
+    std::size_t step;
+    std::int64_t memory, host;
+  };
 
   run_state running_;
   detail::argument_memory arguments_;
   detail::call_checks checks_;
-  std::int64_t workspace_bytes_ = 0;
-  std::shared_ptr<void> workspace_{}, host_{};
+  indexed_vector<buffer_memory> buffers_{};
+  indexed_vector<own_memory> own_{};
+  comm::scratch_bytes shared_{};
+  std::int64_t memory_bytes_ = 0, host_bytes_ = 0;
+  /// Where the workspace was in the last call; the depths for which the plan has asked for it, a bit each, and after
+  /// which release.
+  workspace_pool::block block_{};
+  std::uint64_t asked_ = 0;
+  std::int64_t asked_at_ = -1;
 };
 
 } // namespace cleave::inline v0

@@ -386,16 +386,18 @@ class kept_memory {
   std::int64_t elements_ = 0;
 };
 
-/// Sets bytes to zero.
-inline void zero_bytes(void* at, std::int64_t bytes) {
+/// Sets bytes to a value.
+inline void fill_bytes(void* at, int value, std::int64_t bytes) {
   if (bytes == 0) return;
   if constexpr (on_host) {
-    std::memset(at, 0, as_size(bytes));
+    std::memset(at, value, as_size(bytes));
   } else {
     const Kokkos::View<char*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> target(as<char>(at),
                                                                                             as_size(bytes));
-    Kokkos::deep_copy(target, char{0});
+    Kokkos::deep_copy(target, static_cast<char>(value));
   }
 }
+/// Sets bytes to zero.
+inline void zero_bytes(void* at, std::int64_t bytes) { fill_bytes(at, 0, bytes); }
 
 } // namespace cleave::inline v0

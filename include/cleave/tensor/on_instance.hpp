@@ -31,8 +31,8 @@ inline constexpr bool is_usable_space =
 /// Calls are asynchronous with respect to the instance: kernels of yours on the same instance run after those of the
 /// calls before them without a fence. The instance is fenced where MPI or the host is about to read or write what
 /// kernels compute. Where the instance is another one than that of the calls before, these are fenced at the beginning,
-/// and the calls on this one at the end, since plans keep workspace between calls. On the host calls return when their
-/// kernels have run. BLAS and FFTW use their own threads. No communication: ranks may use different instances.
+/// and the calls on this one at the end, since all calls on a grid share its workspace. On the host calls return when
+/// their kernels have run. BLAS and FFTW use their own threads. No communication: ranks may use different instances.
 template <class Space>
   requires(Kokkos::is_execution_space_v<Space> && detail::is_usable_space<Space>)
 class on_instance {

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/storage/memory.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace cleave::inline v0 {
+
+/// The workspace of the calls on a grid. Calls run one after another, so all plans share one block of memory, as large
+/// as the largest plan needs. A kernel of the user may call plans while its plan runs: each depth of nested calls has a
+/// block of its own. Nothing in a block outlives a call.
+class workspace_pool {
+ public:
+  struct block {
+    void *memory = nullptr, *host = nullptr;
+    friend bool operator==(const block& a, const block& b) { return a.memory == b.memory && a.host == b.host; }
+  };
+
+  /// The block of a depth; it moves when it grows.
+  block at(std::size_t depth) const {
+    if (depth >= depths_.size()) return {};
+    return {depths_[depth].memory.pointer.get(), depths_[depth].host.pointer.get()};
+  }
+  /// Makes the block of a depth at least so large, where kernels run and on the host. False if there is not enough
+  /// memory; the depth then has none.
+  [[gnu::cold]] bool grow(std::size_t depth, std::int64_t bytes, std::int64_t host_bytes) {
+    if (depth >= depths_.size()) depths_.resize(depth + 1);
+    kept_depth& d = depths_[depth];
+    if (d.memory.bytes < bytes || d.host.bytes < host_bytes) wait_for_all();
+    const bool fits = d.memory.grow(bytes) && d.host.grow(host_bytes);
+    if (!fits) d = {};
+    return fits;
+  }
+  /// Frees all blocks. Plans that are bound ask for memory again.
+  [[gnu::cold]] void release() {
+    wait_for_all();
+    depths_.clear();
+    forget();
+  }
+  /// Plans that are bound ask for memory again.
+  [[gnu::cold]] void forget() { ++releases_; }
+  /// How often all plans lost their memory: a plan that has asked since then has it.
+  std::int64_t releases() const { return releases_; }
+  /// Bytes that are held, of both kinds and all depths.
+  std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (const kept_depth& d : depths_) sum += d.memory.bytes + d.host.bytes;
+    return sum;
+  }
+
+ private:
+  template <class Space>
+  struct kept {
+    std::shared_ptr<void> pointer{};
+    std::int64_t bytes = 0;
+
+    // The old memory goes first: its contents are not needed.
+    bool grow(std::int64_t wanted) {
+      if (wanted <= bytes) return true;
+      pointer.reset();
+      bytes = 0;
+      if (!try_allocate<Space>(wanted, pointer)) return false;
+      bytes = wanted;
+      return true;
+    }
+  };
+  struct kept_depth {
+    kept<memory_space> memory{};
+    kept<Kokkos::HostSpace> host{};
+  };
+
+  /// Kernels of any instance may still be at work in the memory.
+  static void wait_for_all() {
+    if (!on_host && Kokkos::is_initialized()) Kokkos::fence("cleave: workspace");
+  }
+
+  indexed_vector<kept_depth> depths_{};
+  std::int64_t releases_ = 0;
+};
+
+} // namespace cleave::inline v0
