@@ -43,6 +43,7 @@ struct range_parts {
     const bool integer = type == element::i32 || type == element::i64;
     if (code == op::iota) return integer ? range_part::index : range_part::other;
     if (is_literal(role_of(code))) return integer ? range_part::number : range_part::other;
+    if (role_of(code) != fused_role::operation) return range_part::other;
     if (code == op::logical_not || code == op::broadcast) return at[operand_of(word, 0)];
     const range_part a = at[operand_of(word, 0)], b = at[operand_of(word, 1)];
     const bool numbers = a == range_part::number && b == range_part::number;

@@ -54,30 +54,30 @@ CLEAVE_ELEMENTWISE(abs, 1, none, complex_too | to_real, std::fabs(x), g * sign(x
 /// `sign`
 CLEAVE_ELEMENTWISE(sign, 1, none, plain, x > 0 ? 1 : x < 0 ? -1 : x)
 /// `exp`
-CLEAVE_ELEMENTWISE(exp, 1, none, complex_too | needs_fractions, std::exp(x), g * r)
+CLEAVE_ELEMENTWISE(exp, 1, none, complex_too | needs_fractions | slow, std::exp(x), g * r)
 /// `expm1`: exp(x) - 1, to full accuracy near 0.
-CLEAVE_ELEMENTWISE(expm1, 1, none, needs_fractions, std::expm1(x), g * (r + 1))
+CLEAVE_ELEMENTWISE(expm1, 1, none, needs_fractions | slowest, std::expm1(x), g * (r + 1))
 /// `log`
-CLEAVE_ELEMENTWISE(log, 1, none, complex_too | needs_fractions, std::log(x), g / x)
+CLEAVE_ELEMENTWISE(log, 1, none, complex_too | needs_fractions | slow, std::log(x), g / x)
 /// `tanh`
-CLEAVE_ELEMENTWISE(tanh, 1, none, complex_too | needs_fractions, std::tanh(x), g * (1 - r * r))
+CLEAVE_ELEMENTWISE(tanh, 1, none, complex_too | needs_fractions | slow, std::tanh(x), g * (1 - r * r))
 /// `sqrt`
 CLEAVE_ELEMENTWISE(sqrt, 1, none, complex_too | needs_fractions, std::sqrt(x), g * 0.5 / r)
 /// `rsqrt`
 CLEAVE_ELEMENTWISE(rsqrt, 1, none, complex_too | needs_fractions, 1 / std::sqrt(x), g * -0.5 * r * r * r)
 /// `erf`
-CLEAVE_ELEMENTWISE(erf, 1, none, needs_fractions, std::erf(x), g * 1.1283791670955126 * exp(-(x * x)))
+CLEAVE_ELEMENTWISE(erf, 1, none, needs_fractions | slowest, std::erf(x), g * 1.1283791670955126 * exp(-(x * x)))
 /// `gelu`: in its tanh form.
-CLEAVE_ELEMENTWISE(gelu, 1, none, needs_fractions, 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
+CLEAVE_ELEMENTWISE(gelu, 1, none, needs_fractions | slowest, 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
                    g * gelu_slope())
 /// `relu`
 CLEAVE_ELEMENTWISE(relu, 1, none, plain, x < 0 ? 0 : x, select(r > 0, g, 0))
 /// `sigmoid`
-CLEAVE_ELEMENTWISE(sigmoid, 1, none, needs_fractions, 1 / (1 + std::exp(-x)), g * r * (1 - r))
+CLEAVE_ELEMENTWISE(sigmoid, 1, none, needs_fractions | slow, 1 / (1 + std::exp(-x)), g * r * (1 - r))
 /// `sin`
-CLEAVE_ELEMENTWISE(sin, 1, none, complex_too | needs_fractions, std::sin(x), g * cos(x))
+CLEAVE_ELEMENTWISE(sin, 1, none, complex_too | needs_fractions | slowest, std::sin(x), g * cos(x))
 /// `cos`
-CLEAVE_ELEMENTWISE(cos, 1, none, complex_too | needs_fractions, std::cos(x), -(g * sin(x)))
+CLEAVE_ELEMENTWISE(cos, 1, none, complex_too | needs_fractions | slowest, std::cos(x), -(g * sin(x)))
 /// `floor`
 CLEAVE_ELEMENTWISE(floor, 1, none, plain, std::floor(x))
 /// `conj`: the conjugate of a complex number; a real one itself.
@@ -103,7 +103,7 @@ CLEAVE_ELEMENTWISE(mul, 2, each, complex_too, x * y, g * y, g * x)
 /// `a / b`
 CLEAVE_ELEMENTWISE(div, 2, quotient, complex_too, x / y, g / y, -(g * r / y))
 /// `pow`
-CLEAVE_ELEMENTWISE(pow, 2, none, complex_too, std::pow(x, y),
+CLEAVE_ELEMENTWISE(pow, 2, none, complex_too | slowest, std::pow(x, y),
                    g * select(y == 0, 0, y * pow(x, select(y == 0, 1, y - 1))), g * r * log(select(x == 0, 1, x)))
 /// `maximum`: NaN where either is; equal operands share the gradient.
 CLEAVE_ELEMENTWISE(maximum, 2, none, plain, x > y || std::isnan(x) ? x : y,
@@ -136,9 +136,9 @@ CLEAVE_ELEMENTWISE(select, 3, branches, complex_too | by_predicate, x != 0 ? y :
                    formula(), select(x, g, 0), select(x, 0, g))
 /// `random_bits, uniform`: of a key, a row and a column, all u64, see ops/philox.hpp: 32 bits where the result is u32,
 /// uniform in [0, 1) where it is a floating-point type.
-CLEAVE_ELEMENTWISE(random, 3, none, plain, random_of(op::random, out, x, y, z))
+CLEAVE_ELEMENTWISE(random, 3, none, slowest, random_of(op::random, out, x, y, z))
 /// `normal`: the same with mean 0 and variance 1.
-CLEAVE_ELEMENTWISE(normal, 3, none, plain, random_of(op::normal, out, x, y, z))
+CLEAVE_ELEMENTWISE(normal, 3, none, slowest, random_of(op::normal, out, x, y, z))
 /// `operation<F>`: a user's, of any arity, see ops/user.hpp. Its entry has its meaning and its derivatives.
 CLEAVE_OP(user, elementwise, 0, none)
 

@@ -77,6 +77,9 @@ inline constexpr std::uint8_t to_bool = 2, to_real = 4, to_complex = 8;
 inline constexpr std::uint8_t by_predicate = 16;
 /// Has hardly a meaning for integers: all that is left of exp(1) is 2.
 inline constexpr std::uint8_t needs_fractions = 32;
+/// Computing it takes about as long as storing the result of float and reading it once, so that two readers may compute
+/// it instead; or longer, so that it is computed once. An op without either takes a few instructions.
+inline constexpr std::uint8_t slow = 64, slowest = 128;
 } // namespace op_traits
 
 /// One op, one entry, made from its line in graph/op_list.hpp.

@@ -139,32 +139,18 @@ struct remaking {
   int ops = 0, functions = 0, full_operands = 0;
   bool allowed = true;
 };
-/// Most operations of a value that several readers make for themselves, and most readers of one with a function such as
-/// exp, which takes as long as to store the value and read it once.
+/// Most operations of a value that several readers make for themselves, and most readers of one with a slow operation.
 inline constexpr int most_remade_ops = 8, most_function_readers = 2;
 
 constexpr void add_remaking(const assigned_graph& in, const partitioned& p, const fusion& f,
                             const std::uint8_t* in_memory, std::size_t i, remaking& r) {
   const partitioned_value& v = p.values[i];
   const node& n = in.node_at(v.node);
-  switch (n.code) {
-    case op::exp:
-    case op::log:
-    case op::tanh:
-    case op::sigmoid:
-      ++r.functions;
-      r.allowed = r.allowed && v.type.element != element::f64;
-      break;
-    case op::expm1:
-    case op::gelu:
-    case op::erf:
-    case op::sin:
-    case op::cos:
-    case op::pow:
-    case op::random:
-    case op::normal: r.allowed = false; break;
-    default: break;
+  if (has_trait(n.code, op_traits::slow)) {
+    ++r.functions;
+    r.allowed = r.allowed && v.type.element != element::f64;
   }
+  r.allowed = r.allowed && !has_trait(n.code, op_traits::slowest);
   r.allowed = r.allowed && is_elementwise(n.code) && !is_of_user(n.code) && ++r.ops <= most_remade_ops;
   for (std::size_t k = 0; k < v.arity && r.allowed; ++k) {
     const std::size_t from = v.in[k];
