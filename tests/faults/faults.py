@@ -416,10 +416,6 @@ f = "distributed/row_lookup.hpp"
 statement(f, "copy_rows(fetched_, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());", "", "mpi:lookup.*")
 statement(f, "fill_elements(sums, elements_, computed<T>{});", "", "mpi:lookup.*")
 statement(f, "add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);", "", "mpi:lookup.*")
-f = "distributed/shared_rows.hpp"
-expression(f, "place(b) - place(0) - static_cast<std::int64_t>(b) * block_ * blocks_.stride", "place(b) - place(0)", "mpi:lookup.*")
-f = "storage/exposed.hpp"
-statement(f, "found.offset = offset;", "", "mpi:lookup.*")
 f = "distributed/kept_routes.hpp"
 expression(f, "!to_all && has(self, n)", "false", "mpi:lookup.*")
 expression(f, "all_same && n == unchanged", "all_same", "mpi:lookup.*")

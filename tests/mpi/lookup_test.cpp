@@ -212,7 +212,6 @@ std::int64_t moved_beyond_price(const cleave::grid& g, bool new_indices = true) 
 
 TEST(lookup, wide_offsets_take_eight_bytes) {
   const narrow_offsets limit(0);
-  const support::only_mpi travels;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax), indices = 24;
     // Beside the price: how many each device asks for, and four bytes more for each index that travels.
@@ -222,7 +221,6 @@ TEST(lookup, wide_offsets_take_eight_bytes) {
   }
 }
 TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
-  const support::only_mpi travels;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax);
     // Beside the price: how many each device asks for.
@@ -232,7 +230,6 @@ TEST(lookup, moves_no_more_than_its_price_where_places_are_even) {
 }
 // With the indices of the last run only rows travel.
 TEST(lookup, indices_that_stay_are_not_sent_again) {
-  const support::only_mpi travels;
   for (const cleave::grid& g : grids()) {
     const std::int64_t n = g.size(ax), less = 24 * 4 * (n - 1) / n;
     EXPECT_LE(moved_beyond_price(g, false), -less + (n > 1 ? 8 * n : 0)) << n;
@@ -268,7 +265,7 @@ TEST(lookup, indices_that_change_between_runs) {
 }
 
 /// What is looked up, and what is looked up from, in a table of which each device along x has a block.
-struct shared_look_ups {
+struct sharded_look_ups {
   using Table = f64<mesh(word / ax, embed)>;
   using Indices = i32<mesh(batch / ax)>;
   using Rows = f64<mesh(batch / ax, embed)>;
@@ -280,12 +277,10 @@ struct shared_look_ups {
   Indices ids{g, {indices}};
   Rows rows{g, {indices, length}};
 
-  shared_look_ups(const cleave::grid& on, std::int64_t w, std::int64_t e, std::int64_t p)
+  sharded_look_ups(const cleave::grid& on, std::int64_t w, std::int64_t e, std::int64_t p)
       : g(on), words(w), length(e), indices(p) {
     fill_indices(ids, words);
   }
-  /// Whether the devices of a table can read each other's memory.
-  bool share_memory() const { return cleave::on_host && g.state().group_of(cleave::axis_set{}.with(0)).together; }
   double value(std::int64_t row, std::int64_t k, int table) const {
     return static_cast<double>(row * 1000 + k + table * 7);
   }
@@ -311,26 +306,19 @@ struct shared_look_ups {
     call();
     return support::over_ranks(support::charged_bytes() + support::sent_messages()) > 0;
   }
-  bool look_up_moves(const Table& t) {
-    return moves([&] { rows = take(t, ids); });
-  }
 };
 
-// Tables in memory of the library, of less and of more than what has pages of its own: nothing is sent, each run sees
-// the table as it is then, and addresses stay as they are.
-TEST(lookup, rows_of_a_node_are_read_where_they_are) {
+// A large table and a small one, whose values change from run to run.
+TEST(lookup, rows_of_a_table_that_changes) {
   for (const cleave::grid& g : grids())
     for (const std::int64_t words : {13, 30011}) {
-      shared_look_ups u(g, words, 3, 5000);
-      shared_look_ups::Table table(g, {words, 3});
-      const double* const before = table.data();
+      sharded_look_ups u(g, words, 3, 5000);
+      sharded_look_ups::Table table(g, {words, 3});
       for (int run = 0; run < 3; ++run) {
         u.fill_table(table, run);
-        const bool moves = u.look_up_moves(table);
+        EXPECT_EQ(u.moves([&] { u.rows = u.take(table, u.ids); }), g.size(ax) > 1);
         u.expect_rows(run);
-        EXPECT_EQ(moves, g.size(ax) > 1 && !u.share_memory());
       }
-      EXPECT_EQ(table.data(), before);
     }
 }
 // Single elements of a sharded table: stretches of indices of one block, of several, and of none.
@@ -370,53 +358,14 @@ TEST(lookup, single_elements_of_a_sharded_table) {
     expect_elements<std::int64_t>(index_of);
   }
 }
-// More tables than a look-up keeps account of, in turn, some of which go and come again.
-TEST(lookup, many_tables_in_turn) {
-  for (const cleave::grid& g : grids()) {
-    shared_look_ups u(g, 30011, 3, 700);
-    std::vector<shared_look_ups::Table> tables;
-    for (int t = 0; t < 12; ++t) {
-      tables.emplace_back(g, std::array<std::int64_t, 2>{30011, 3});
-      u.fill_table(tables.back(), t);
-    }
-    for (int run = 0; run < 30; ++run) {
-      const int t = run * 5 % 12;
-      u.rows = u.take(tables[static_cast<std::size_t>(t)], u.ids);
-      u.expect_rows(t);
-      if (run % 4 != 3) continue;
-      tables[static_cast<std::size_t>(t)] = shared_look_ups::Table(g, {30011, 3});
-      u.fill_table(tables[static_cast<std::size_t>(t)], t);
-    }
-  }
-}
-// A table in memory of the caller is copied where others can read it, unless it has more than the rows.
-TEST(lookup, tables_in_memory_of_the_caller) {
-  for (const cleave::grid& g : grids())
-    for (const std::int64_t indices : {64, 200000}) {
-      constexpr std::int64_t words = 30011;
-      shared_look_ups u(g, words, 3, indices);
-      const std::int64_t block = (words + g.size(ax) - 1) / g.size(ax),
-                         mine = std::clamp<std::int64_t>(words - block * g.here()[0], 0, block);
-      Kokkos::View<double**, Kokkos::LayoutRight, cleave::memory_space> memory("table", static_cast<std::size_t>(mine),
-                                                                               3);
-      shared_look_ups::Table table(g, {words, 3}, memory);
-      for (int run = 0; run < 2; ++run) {
-        u.fill_table(table, run);
-        const bool moves = u.look_up_moves(table);
-        u.expect_rows(run);
-        EXPECT_EQ(moves, g.size(ax) > 1 && !(u.share_memory() && indices == 200000));
-      }
-    }
-}
-// Sums take the rows of all devices where they are, too: the same bits as where the rows are sent.
-TEST(lookup, rows_of_a_node_are_added_where_they_are) {
+// Rows that are sent through shared memory are added to the same bits as rows that are sent by MPI.
+TEST(lookup, sums_do_not_depend_on_the_transport) {
   constexpr std::int64_t words = 1003;
   const auto sums_on = [&](const cleave::grid& g) {
-    shared_look_ups u(g, words, 3, 20000);
-    shared_look_ups::Table sums(g, {words, 3});
+    sharded_look_ups u(g, words, 3, 20000);
+    sharded_look_ups::Table sums(g, {words, 3});
     fill(u.rows);
-    const bool moves = u.moves([&] { sums = u.add(u.rows, u.ids); });
-    EXPECT_EQ(moves, g.size(ax) > 1 && !(u.share_memory() && g.size(ax) <= 8)) << g.size(ax);
+    EXPECT_EQ(u.moves([&] { sums = u.add(u.rows, u.ids); }), g.size(ax) > 1) << g.size(ax);
     return support::elements(sums);
   };
   for (const auto& sizes : support::factorings(support::ranks(), 2)) {
@@ -427,7 +376,7 @@ TEST(lookup, rows_of_a_node_are_added_where_they_are) {
 }
 
 // The devices of one group share memory, those of another are on two nodes: in checked mode all agree that there is
-// memory for what travels, also those for whom nothing does.
+// memory for the rows that travel.
 TEST(lookup, groups_on_one_node_and_on_two) {
   if (support::ranks() < 4 || support::ranks() % 2 != 0) return;
   const int before = cleave::comm::node_ranks();
@@ -438,8 +387,8 @@ TEST(lookup, groups_on_one_node_and_on_two) {
   cleave::comm::node_ranks() = before;
   g.check({.calls = true, .nans = true, .time_limit = 20});
   constexpr std::int64_t words = 401;
-  shared_look_ups u(g, words, 3, 900);
-  shared_look_ups::Table table(g, {words, 3}), sums(g, {words, 3});
+  sharded_look_ups u(g, words, 3, 900);
+  sharded_look_ups::Table table(g, {words, 3}), sums(g, {words, 3});
   for (int run = 0; run < 3; ++run) {
     u.fill_table(table, run);
     u.rows = u.take(table, u.ids);

@@ -22,12 +22,11 @@ class all_gather {
     for (std::int64_t r = 0; r < n; ++r) {
       const box block = held_before(grid, t, grid.member(t.axes, r));
       unpack_.append_unpack(block, to);
-      blocks_.push_back(copy_between(block, block, to));
+      if (r == group_.rank) own_copy_ = copy_between(block, block, to);
     }
     const std::int64_t longest = unpack_.blocks.widest() * size_of(element_);
     if (group_.together != nullptr) group_.together->reserve(longest);
-    reads_ = direct_reads(group_, longest, direct_reads::copied);
-    ways_ = node_ways(group_, longest, reads_);
+    ways_ = node_ways(group_, longest);
     // All ranks of the group know all blocks, so they make the same call.
     if (unpack_.elements() > count_limit()) own_ = rank_blocks::repeated(elements_, group_.size);
     else counts_ = call_counts(unpack_.blocks);
@@ -61,15 +60,7 @@ class all_gather {
     const stores results = stores_of(received());
     traffic().collective(2, group_.size, (blocks.end() - elements_) * size);
     const node_way way = ways_.begin();
-    if (way.direct && reads_.open(in, bytes())) {
-      for (int k = 0; k < group_.size; ++k) {
-        const int r = (group_.rank + k) % group_.size;
-        copy_box(blocks_[r], k == 0 ? in : reads_.of(r), out, size, results);
-      }
-      reads_.close();
-      return ways_.end();
-    }
-    copy_box(blocks_[group_.rank], in, out, size, results);
+    copy_box(own_copy_, in, out, size, results);
     group_.together->gather(
         blocks.widest(), elements_, size, [&](int r) { return blocks.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
@@ -99,9 +90,8 @@ class all_gather {
   port port_{};
   group group_{};
   packing unpack_{};
-  /// The block of each rank, from where that rank has it.
-  indexed_vector<box_copy> blocks_{};
-  direct_reads reads_{};
+  /// The block of this rank, from the operand to the result.
+  box_copy own_copy_{};
   node_ways ways_{};
   call_counts counts_{};
   /// What this device sends to each rank, if that takes messages; else empty.

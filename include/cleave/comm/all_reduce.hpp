@@ -16,10 +16,8 @@ class all_reduce {
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());
-    operands_ = direct_reads(group_, bytes(), direct_reads::reduced_by_all);
-    results_ = direct_reads(group_, bytes(), direct_reads::reduced_by_all);
     if (group_.inside != nullptr) group_.inside->reserve(bytes());
-    ways_ = node_ways(group_, bytes(), operands_);
+    ways_ = node_ways(group_, bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 
@@ -29,9 +27,7 @@ class all_reduce {
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
     const node_way way = ways_.begin();
-    if (way.direct && !port_.staged() && operands_.open(from, bytes())) reduce_in_place(from, into);
-    else if (group_.together != nullptr)
-      group_.together->all_reduce(from, into, elements_, element_, combine_, way.slots);
+    if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_, way.slots);
     else if (group_.inside != nullptr)
       group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
     else call(from, into);
@@ -40,16 +36,6 @@ class all_reduce {
   }
 
  private:
-  /// Every rank reduces a slice of all operands where they are, and reads the other slices where they were reduced. No
-  /// rank reads what another one writes, also if operands are results.
-  void reduce_in_place(const void* in, void* out) {
-    node_group& node = *group_.together;
-    node.count_all_reduce(bytes());
-    node.reduce_slice_of(in, out, elements_, element_, combine_, [&](int r) { return operands_.of(r); });
-    if (!results_.open(out, bytes())) return node.gather_slices(out, elements_, element_);
-    node.fetch_slices_of(out, elements_, element_, [&](int r) { return results_.of(r); });
-    results_.close();
-  }
   void call(const void* from, void* into) const {
     for_each_call(elements_, [&](std::int64_t first, call_count n) {
       check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, first, element_),
@@ -66,7 +52,6 @@ class all_reduce {
   std::int64_t elements_;
   port port_{};
   group group_{};
-  direct_reads operands_{}, results_{};
   node_ways ways_{};
 };
 

@@ -25,17 +25,16 @@ class all_to_all {
     for (std::int64_t r = 0; r < n; ++r) {
       const coordinates peer = grid.member(t.axes, r);
       pack_.append_pack(intersect(from, held_after(grid, t, peer)), from);
-      const box theirs = held_before(grid, t, peer), part = intersect(to, theirs);
+      const box part = intersect(to, held_before(grid, t, peer));
       unpack_.append_unpack(part, to);
-      parts_.push_back(copy_between(part, theirs, to));
+      if (r == group_.rank) own_copy_ = copy_between(part, from, to);
     }
     // Both are facts of the sizes, so that all ranks make the same call.
     even_ = even(t, grid.sizes());
     if (group_.together != nullptr) {
       // The first block is the longest.
       const std::int64_t longest = held_before(grid, t, grid.member(t.axes, 0)).elements() * size_of(element_);
-      reads_ = direct_reads(group_, longest, direct_reads::copied);
-      ways_ = node_ways(group_, longest, reads_);
+      ways_ = node_ways(group_, longest);
       widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
       group_.together->reserve(widest_ * n * size_of(element_));
     }
@@ -81,19 +80,10 @@ class all_to_all {
   /// Every device packs for the others what they put where it belongs.
   void exchange_on_node(const void* in, void* out) {
     const std::int64_t size = size_of(element_);
-    const int here = group_.rank;
     const stores results = stores_of(elements_ * size);
-    traffic().collective(3, group_.size, received() - unpack_.blocks.count(here) * size);
+    traffic().collective(3, group_.size, received() - unpack_.blocks.count(group_.rank) * size);
     const node_way way = ways_.begin();
-    copy_box(parts_[here], in, out, size, results);
-    if (way.direct && reads_.open(in, elements_ * size)) {
-      for (int k = 1; k < group_.size; ++k) {
-        const int r = (here + k) % group_.size;
-        copy_box(parts_[r], reads_.of(r), out, size, results);
-      }
-      reads_.close();
-      return ways_.end();
-    }
+    copy_box(own_copy_, in, out, size, results);
     group_.together->exchange(
         widest_, size, [&](int r) { return pack_.blocks.count(r); }, [&](int r) { return unpack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
@@ -125,9 +115,8 @@ class all_to_all {
   std::int64_t elements_ = 0, widest_ = 0;
   group group_{};
   packing pack_{}, unpack_{};
-  /// What each rank has for this one, from where that rank has it; this rank too.
-  indexed_vector<box_copy> parts_{};
-  direct_reads reads_{};
+  /// The part that stays on this rank, from the operand to the result.
+  box_copy own_copy_{};
   node_ways ways_{};
   call_counts send_{}, receive_{};
   messages messages_{};

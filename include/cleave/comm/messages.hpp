@@ -5,7 +5,6 @@
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/node_pipes.hpp>
-#include <cleave/storage/exposed.hpp>
 
 namespace cleave::inline v0::comm {
 
@@ -115,13 +114,10 @@ class messages {
   MPI_Request* next_request(bool receives) {
     requests_.push_back(MPI_REQUEST_NULL);
     receives_.push_back(receives);
-    if (receives) receives_under_way().fetch_add(1, std::memory_order_relaxed);
     return &requests_.back();
   }
   int count() const { return as_int(requests_.size()); }
   void forget() {
-    for (const bool receives : receives_)
-      if (receives) receives_under_way().fetch_sub(1, std::memory_order_relaxed);
     requests_.clear();
     receives_.clear();
   }

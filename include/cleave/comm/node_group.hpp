@@ -72,38 +72,10 @@ class node_group {
                                 stores slots) {
     const std::int64_t bytes = elements * size_of(e);
     if (bytes == 0) return;
-    count_all_reduce(bytes);
+    traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
     const operation by(how, e);
     if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
     else reduce_slices(as<char>(in), as<char>(out), elements, by, slots);
-  }
-
-  void count_all_reduce(std::int64_t bytes) const {
-    traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
-  }
-  /// Its parts where ranks read the arrays of others: `of(r)` is that of rank r. First each reduces its slice of all
-  /// operands; when all have done so, it fetches the slices of the others.
-  template <class Of>
-  void reduce_slice_of(const void* in, void* out, std::int64_t elements, element e, reduction how, const Of& of) const {
-    const range mine = slice_of(elements);
-    reduce_block_of(in, element_at(out, mine.begin, e), mine, e, how, of);
-  }
-  /// Reduces some elements of all operands to `out`, which may be where this rank has them.
-  template <class Of>
-  void reduce_block_of(const void* in, void* out, const range& block, element e, reduction how, const Of& of) const {
-    const auto from = [&](int r, std::int64_t at) { return element_at(r == rank() ? in : of(r), at, e); };
-    const operation by(how, e);
-    combine_in_order(from, block.begin, block.size(), by, [&](std::int64_t first, const char* sum, std::int64_t bytes) {
-      std::memcpy(as<char>(out) + first * by.size, sum, as_size(bytes));
-    });
-  }
-  template <class Of>
-  void fetch_slices_of(void* out, std::int64_t elements, element e, const Of& of) const {
-    const slices s{0, elements, size()};
-    for (int k = 1; k < size(); ++k) {
-      const int r = (rank() + k) % size();
-      std::memcpy(element_at(out, s.begin(r), e), element_at(of(r), s.begin(r), e), as_size(s.count(r) * size_of(e)));
-    }
   }
 
   /// The same of a group that has these ranks on this node and equally many on others: every rank reduces its slice on
@@ -196,16 +168,13 @@ class node_group {
     if (how == stores::past_caches) finish_stores_past_caches();
   }
 
-  /// A few bytes of each rank, which all see: `take(r, from)` reads those of rank r. What the ranks wrote before, to
-  /// memory that they share, is seen as well.
+  /// A few bytes of each rank, which all see: `take(r, from)` reads those of rank r.
   template <class Take>
   void tell(const void* mine, std::int64_t bytes, const Take& take) {
     std::memcpy(slot(), mine, as_size(bytes));
     next_round();
     for (int r = 0; r < size(); ++r) take(r, written_by(r));
   }
-  /// Waits until all ranks have come here.
-  void meet() { next_round(); }
 
   /// Every rank has one block for each rank; those for a rank are combined there, in `out`. `give(r, first, n, to)` is
   /// as above, and is called for all ranks, this one among them.
@@ -254,17 +223,16 @@ class node_group {
     return true;
   }
 
-  /// Elements `first` to `first + n` of all ranks, combined in the order of the ranks in parts that stay in the caches,
-  /// each of which is `put(from which element on, values, bytes)` where it belongs.
+  /// The first n elements of all ranks, combined in the order of the ranks in parts that stay in the caches. `put(from
+  /// which element on, values, bytes)` stores each part.
   template <class From, class Put>
-  void combine_in_order(const From& from, std::int64_t first, std::int64_t n, const operation& by,
-                        const Put& put) const {
+  void combine_in_order(const From& from, std::int64_t n, const operation& by, const Put& put) const {
     const std::int64_t part = combined_at_once / by.size;
     alignas(64) char sum[combined_at_once];
     for (std::int64_t done = 0; done < n; done += part) {
       const std::int64_t m = std::min(part, n - done);
-      std::memcpy(sum, from(0, first + done), as_size(m * by.size));
-      for (int r = 1; r < size(); ++r) by.combine(from(r, first + done), sum, m);
+      std::memcpy(sum, from(0, done), as_size(m * by.size));
+      for (int r = 1; r < size(); ++r) by.combine(from(r, done), sum, m);
       put(done, sum, m * by.size);
     }
   }
@@ -349,7 +317,7 @@ class node_group {
     const auto from = [&](int r, std::int64_t first) {
       return (r == rank() ? own : written_by(r) + at) + first * by.size;
     };
-    combine_in_order(from, 0, n, by, [&](std::int64_t first, const char* sum, std::int64_t bytes) {
+    combine_in_order(from, n, by, [&](std::int64_t first, const char* sum, std::int64_t bytes) {
       copy_run(into + first * by.size, sum, bytes, how);
       copy_run(out + s.first * by.size + at + first * by.size, sum, bytes, results);
     });

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/trial.hpp>
-#include <cleave/comm/direct_reads.hpp>
 #include <cleave/comm/node_group.hpp>
 
 namespace cleave::inline v0::comm {
@@ -12,31 +11,27 @@ namespace cleave::inline v0::comm {
 struct node_way {
   /// How slots are written.
   stores slots = stores::in_caches;
-  /// Whether operands are read where they are, if they can be.
-  bool direct = false;
 };
 
 /// The way of one collective of a node. Cores that share a cache exchange data in it. Between other cores, what one has
 /// in its caches is slow to read for the other: on two Zen 4 cores that share none, a megabyte takes a third of the
-/// time through memory. There, operands that others have read are slow to write as well, so they are not read in place.
-/// Which of the two is the case is found by trials.
+/// time through memory. Which of the two is the case is found by trials.
 class node_ways {
  public:
   node_ways() = default;
   /// `bytes` of the longest operand, the same on all ranks.
-  node_ways(const group& g, std::int64_t bytes, const direct_reads& reads) : node_(g.together) {
+  node_ways(const group& g, std::int64_t bytes) : node_(g.together) {
     if (node_ == nullptr || bytes < least_bytes) return;
     best_ = node_->usual();
-    may_read_ = reads.possible();
     tries_ = node_->tries_ways();
   }
 
   /// The way of a call that begins, the same on all ranks of the node.
   node_way begin() {
-    if (!tries_ || !trial_.is_on()) return {best_, may_read_ && best_ == stores::in_caches};
+    if (!tries_ || !trial_.is_on()) return {best_};
     node_->time_waits(true);
     start_ = MPI_Wtime();
-    return {trial_.other() ? other_than(best_) : best_, false};
+    return {trial_.other() ? other_than(best_) : best_};
   }
   /// Collective over the ranks of the node at the end of a trial.
   void end() {
@@ -63,7 +58,7 @@ class node_ways {
   }
 
   node_group* node_ = nullptr;
-  bool may_read_ = false, tries_ = false;
+  bool tries_ = false;
   stores best_ = stores::in_caches;
   trial trial_{};
   double start_ = 0;

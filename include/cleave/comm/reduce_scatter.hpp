@@ -30,9 +30,7 @@ class reduce_scatter {
     // Open MPI 4 adds up uneven blocks on the host, wherever they are.
     if (*least != widest_ && !on_host) port_ = port(true);
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
-    // What is one run of memory is reduced where it is.
-    if (pack_.direct()) reads_ = direct_reads(group_, pack_.elements() * size(), direct_reads::reduced_to_blocks);
-    ways_ = node_ways(group_, sent(), reads_);
+    ways_ = node_ways(group_, sent());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;
@@ -80,13 +78,6 @@ class reduce_scatter {
   void reduce_on_node(const void* in, void* out) {
     traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
     const node_way way = ways_.begin();
-    if (way.direct && reads_.open(in, sent())) {
-      const range mine{pack_.blocks.offset(group_.rank),
-                       pack_.blocks.offset(group_.rank) + pack_.blocks.count(group_.rank)};
-      group_.together->reduce_block_of(in, out, mine, element_, combine_, [&](int r) { return reads_.of(r); });
-      reads_.close();
-      return ways_.end();
-    }
     group_.together->reduce_scatter(
         widest_, [&](int r) { return pack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
@@ -131,7 +122,6 @@ class reduce_scatter {
   std::int64_t widest_ = 0, chunk_ = 0;
   group group_{};
   packing pack_{};
-  direct_reads reads_{};
   node_ways ways_{};
   indexed_vector<call_count> counts_{};
 };

@@ -4,8 +4,8 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/distributed/kept_routes.hpp>
-#include <cleave/distributed/shared_rows.hpp>
 #include <cleave/kernels/indexed_products.hpp>
+#include <cleave/kernels/indexed_rows.hpp>
 #include <cleave/storage/convert.hpp>
 #include <cleave/storage/fill.hpp>
 
@@ -47,10 +47,6 @@ class row_transport {
 
   std::int64_t length() const { return here_.length; }
   bool alone() const { return group_.size == 1; }
-  /// Where these devices share memory: as others may `exchange` meanwhile, with whom they agree that there is memory.
-  void exchange_nothing() {
-    allocate_everywhere(grid_, 0, [] {});
-  }
   /// Sends packed rows to all peers and receives theirs.
   const T* exchange(const row_list& to, const row_list& from, const T* rows, const strided_dims& packed) {
     const std::int64_t sent = to.rows() * length(), received = from.rows() * length();
@@ -98,22 +94,15 @@ class row_lookup : public data_routed {
 };
 
 /// Rows of a table at indices. `InProducts`: products may read them.
-/// Communication: none where the devices that shard the table share memory, and each can read the blocks of the others.
-/// Else, over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of rows.
+/// Communication: over the axes that shard the table, an all-to-all of counts, one of indices if they changed, one of
+/// rows.
 template <class T, class I, bool InProducts>
 class row_gather final : public row_lookup, row_transport<T, I> {
  public:
-  row_gather(grid_state& grid, const row_tensors& t, axis_set over)
-      : row_transport<T, I>(grid, t, over, false), shared_(grid, t, over, this->group_) {}
+  row_gather(grid_state& grid, const row_tensors& t, axis_set over) : row_transport<T, I>(grid, t, over, false) {}
   void run(const void* const* in, void* out) override {
-    if (shared_.open(as<T>(in[0]))) {
-      this->exchange_nothing();
-      shared_.gather(as<I>(in[1]), as<T>(out));
-      shared_.close();
-    } else {
-      fetch(in);
-      put_rows(in, out);
-    }
+    fetch(in);
+    put_rows(in, out);
   }
   void fetch(const void* const* in) override {
     if (this->alone()) return;
@@ -159,7 +148,6 @@ class row_gather final : public row_lookup, row_transport<T, I> {
     return true;
   }
 
-  shared_table<T> shared_;
   const T* fetched_ = nullptr;
   /// In the order of the indices; and for which routes.
   indexed_vector<cleave::detail::far_row> far_{};
@@ -167,14 +155,13 @@ class row_gather final : public row_lookup, row_transport<T, I> {
 };
 
 /// Rows added to a table of zeros at indices.
-/// Communication: none where the devices that have rows share memory, and each can read those of the others. Else, over
-/// the axes along which rows are sent, an all-to-all of counts, one of indices if they changed, one of rows.
+/// Communication: over the axes along which rows are sent, an all-to-all of counts, one of indices if they changed, one
+/// of rows.
 template <class T, class I>
 class row_scatter final : public data_routed, row_transport<T, I> {
  public:
   row_scatter(grid_state& grid, const row_tensors& t, axis_set over)
-      : row_transport<T, I>(grid, t, over, true), shared_(grid, t, over, this->group_),
-        elements_(t.table_shard(grid.here()).elements()) {
+      : row_transport<T, I>(grid, t, over, true), elements_(t.table_shard(grid.here()).elements()) {
     if constexpr (!on_host) keys_.at_least(this->here_.count);
   }
   void run(const void* const* in, void* out) override {
@@ -194,11 +181,6 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   /// Adds the rows of all devices, in the order of the devices.
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
     if (this->alone()) return scatter_rows(this->here_, rows, indices, sums, keys_.get());
-    if (shared_.open(rows, indices)) {
-      this->exchange_nothing();
-      shared_.add(sums);
-      return shared_.close();
-    }
     this->routes_.update(indices);
     const row_list& named = this->routes_.named();
     const T* const received = this->exchange(this->routes_.asked(), named, rows, detail::packed_beside(this->row_, 0));
@@ -213,7 +195,6 @@ class row_scatter final : public data_routed, row_transport<T, I> {
     add_rows(rows, sums, nullptr, targets, detail::beside_packed(this->row_, 1), n);
   }
 
-  shared_rows<T, I> shared_;
   std::int64_t elements_;
   kept_memory<computed<T>> sums_{};
   /// On a device.

@@ -25,31 +25,6 @@ struct index_block {
   CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const { return static_cast<std::int64_t>(row) * stride; }
 };
 
-/// The same of a dim of which several devices have a block of equal length, the last ones less or nothing: `at` has
-/// where row 0 of the dim would be if it lay before a block as the rows of the block lie, for each block, in elements
-/// from where the first block is.
-struct index_blocks {
-  std::int64_t extent = 0, stride = 0;
-  /// Blocks in an index: the block of a row is found by a multiplication.
-  double blocks = 0;
-  const std::int64_t* at = nullptr;
-
-  template <class I>
-  CLEAVE_FUNCTION std::uint64_t row_of(I index) const {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(index));
-  }
-  CLEAVE_FUNCTION bool has(std::uint64_t row) const { return row < static_cast<std::uint64_t>(extent); }
-  CLEAVE_FUNCTION std::int64_t offset(std::uint64_t row) const {
-    const auto i = static_cast<std::int64_t>(row);
-    return at[number(i)] + i * stride;
-  }
-  /// Which block has a row. Exact below 2^51: the middle of a row is never so near to the end of a block that rounding
-  /// counts.
-  CLEAVE_FUNCTION std::int64_t number(std::int64_t row) const {
-    return static_cast<std::int64_t>((static_cast<double>(row) + 0.5) * blocks);
-  }
-};
-
 /// Where indices and rows are on one device.
 struct indexed_rows {
   /// Over the indices, which follow one another: strides among themselves, in the rows, and in the table, where it has

@@ -81,50 +81,17 @@ CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices,
   }
 }
 
-/// Single elements of several blocks. Indices in order are often in one block: then their rows are not found one by
-/// one. Where a block has not all of some indices, this is not tried again for a while.
-template <class T>
-CLEAVE_FUNCTION void gather_line_of_blocks(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
-                                           const index_blocks block) {
-  constexpr int pause = 16;
-  const auto end = static_cast<std::uint32_t>(block.extent);
-  for (std::int64_t left = n, m = 0, wait = 0; left > 0; left -= m, indices += m, rows += m) {
-    m = left < checked_indices ? left : checked_indices;
-    if (m == checked_indices && wait-- <= 0) {
-      // Indices below 0 become large numbers.
-      std::uint32_t least = static_cast<std::uint32_t>(indices[0]), most = least;
-      for (int j = 1; j < checked_indices; ++j) {
-        const auto i = static_cast<std::uint32_t>(indices[j]);
-        least = i < least ? i : least;
-        most = i > most ? i : most;
-      }
-      if (most < end && block.number(least) == block.number(most)) {
-        take_elements(table + block.at[block.number(least)], indices, rows, 0);
-        continue;
-      }
-      wait = pause;
-    }
-    for (std::int64_t j = 0; j < m; ++j) {
-      const std::uint64_t r = block.row_of(indices[j]);
-      rows[j] = block.has(r) ? table[block.offset(r)] : T{};
-    }
-  }
-}
-
 /// One element of the rows of a line of indices.
-template <class T, class I, class Block>
+template <class T, class I>
 CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, const I* indices, T* rows,
-                                 std::int64_t rows_stride, std::int64_t n, const Block& where) {
+                                 std::int64_t rows_stride, std::int64_t n, const index_block& where) {
   // A copy, which the rows cannot overlap.
-  const Block block = where;
+  const index_block block = where;
   if (rows_stride == 1 && table_stride == 0 && block.stride == 1) {
-    if constexpr (std::is_same_v<I, std::int32_t> && std::is_same_v<Block, index_block>) {
+    if constexpr (std::is_same_v<I, std::int32_t>) {
       // Offsets of 32 bits are half the work in vector code.
       if (block.extent > 0 && block.begin + block.extent <= largest_int32)
         return gather_line_32(table, indices, rows, n, block);
-    }
-    if constexpr (std::is_same_v<I, std::int32_t> && std::is_same_v<Block, index_blocks>) {
-      if (block.extent <= largest_int32) return gather_line_of_blocks(table, indices, rows, n, block);
     }
     for (std::int64_t j = 0; j < n; ++j) {
       const std::uint64_t r = block.row_of(indices[j]);
@@ -139,13 +106,12 @@ CLEAVE_FUNCTION void gather_line(const T* table, std::int64_t table_stride, cons
 }
 
 /// A part of the indices, for one element of their rows.
-template <class T, class I, class Block>
+template <class T, class I>
 struct gather_elements_functor {
   const T* table;
   const I* indices;
   T* rows;
   indexed_rows at;
-  Block block;
   std::int64_t parts;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
@@ -156,19 +122,18 @@ struct gather_elements_functor {
     for (std::int64_t n = at.count * part / parts, m = 0; n < end; n += m) {
       m = at.over.in_line(n, end - n);
       gather_line(from + at.over.at(2, n), at.over.inner(2), indices + n, to + at.over.at(1, n), at.over.inner(1), m,
-                  block);
+                  at.block);
     }
   }
 };
 
 /// A stretch of the elements of all rows, row by row.
-template <class T, class I, class Block>
+template <class T, class I>
 struct gather_rows_functor {
   const T* table;
   const I* indices;
   T* rows;
   indexed_rows at;
-  Block block;
 
   CLEAVE_FUNCTION void operator()(std::int64_t unit) const {
     const std::int64_t first = unit * lookup_grain, total = at.count * at.length;
@@ -190,9 +155,9 @@ struct gather_rows_functor {
 
  private:
   CLEAVE_FUNCTION void put_row(const T* from, I index, T* to, std::int64_t k, std::int64_t stop) const {
-    const std::uint64_t r = block.row_of(index);
-    const bool found = block.has(r);
-    if (found) from += block.offset(r);
+    const std::uint64_t r = at.block.row_of(index);
+    const bool found = at.block.has(r);
+    if (found) from += at.block.offset(r);
     for (std::int64_t n = 0; k < stop; k += n) {
       n = at.row.in_line(k, stop - k);
       T* const into = to + at.row.at(0, k);
@@ -311,25 +276,20 @@ struct differ_functor {
 
 } // namespace detail
 
-/// rows[n] = table[indices[n]] for all indices; 0 where the block of the table, or all blocks, lack the index.
-template <class T, class I, class Block>
-void gather_rows(const indexed_rows& at, const Block& block, const T* table, const I* indices, T* rows) {
+/// rows[n] = table[indices[n]] for all indices; 0 if the block of the table lacks the index.
+template <class T, class I>
+void gather_rows(const indexed_rows& at, const T* table, const I* indices, T* rows) {
   const std::int64_t total = at.count * at.length;
   if (total == 0) return;
   if constexpr (!on_host) {
-    detail::gather_on_device(at, block, table, indices, rows);
+    detail::gather_on_device(at, table, indices, rows);
   } else if (at.by_element) {
     const std::int64_t parts = (at.count + detail::lookup_grain - 1) / detail::lookup_grain;
-    launch("cleave gather", at.length * parts,
-           detail::gather_elements_functor<T, I, Block>{table, indices, rows, at, block, parts});
+    launch("cleave gather", at.length * parts, detail::gather_elements_functor<T, I>{table, indices, rows, at, parts});
   } else {
     launch("cleave gather", (total + detail::lookup_grain - 1) / detail::lookup_grain,
-           detail::gather_rows_functor<T, I, Block>{table, indices, rows, at, block});
+           detail::gather_rows_functor<T, I>{table, indices, rows, at});
   }
-}
-template <class T, class I>
-void gather_rows(const indexed_rows& at, const T* table, const I* indices, T* rows) {
-  gather_rows(at, at.block, table, indices, rows);
 }
 
 /// table[indices[n]] += rows[n] for all indices that the block of the table has. A thread has a part of the table.

@@ -36,7 +36,7 @@ inline flat_nest<3> nest_of(const indexed_rows& at) {
 }
 
 /// Several elements of the rows for each unit.
-template <class T, class I, class Block>
+template <class T, class I>
 struct gather_on_device_functor {
   static constexpr int repeat = 4;
   using tiles_type = flat_tiles<3, repeat>;
@@ -44,7 +44,7 @@ struct gather_on_device_functor {
   const T* table;
   const I* indices;
   T* rows;
-  Block block;
+  index_block block;
   tiles_type tiles;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
@@ -70,11 +70,11 @@ struct gather_on_device_functor {
 };
 
 /// rows[n] = table[indices[n]]; there are some.
-template <class T, class I, class Block>
-void gather_on_device(const indexed_rows& at, const Block& block, const T* table, const I* indices, T* rows) {
-  using functor = gather_on_device_functor<T, I, Block>;
+template <class T, class I>
+void gather_on_device(const indexed_rows& at, const T* table, const I* indices, T* rows) {
+  using functor = gather_on_device_functor<T, I>;
   const typename functor::tiles_type tiles(nest_of(at));
-  launch("cleave gather", tiles.units(), functor{table, indices, rows, block, tiles});
+  launch("cleave gather", tiles.units(), functor{table, indices, rows, at.block, tiles});
 }
 
 /// Of a row that is added: its place in the table above, and its number below. Sorted keys have the rows of one place

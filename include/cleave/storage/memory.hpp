@@ -10,7 +10,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -206,16 +205,6 @@ inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
-/// Pages of the host's memory: the largest that the processor may have.
-#if defined(__x86_64__) || defined(__i386__)
-inline constexpr std::int64_t page_bytes = std::int64_t{1} << 12;
-#else
-inline constexpr std::int64_t page_bytes = std::int64_t{1} << 16;
-#endif
-/// Memory of the host of at least so many bytes has whole pages of its own, which other processes may map
-/// (storage/exposed.hpp).
-inline constexpr std::int64_t least_paged = 16 * page_bytes;
-
 /// Memory of the host of at least so many bytes begins at a huge page, and Linux is asked to use huge pages for it:
 /// loops that walk through many planes at a time would wait for the tables of small ones.
 inline constexpr std::int64_t huge_page_bytes = std::int64_t{1} << 21, least_huge = 2 * huge_page_bytes;
@@ -249,18 +238,12 @@ struct memory_of_space<Kokkos::HostSpace> {
   }
   static void* begin(void* taken, std::int64_t bytes) {
     const auto at = reinterpret_cast<std::uintptr_t>(taken);
-    return as<char>(taken) + (std::uintptr_t{0} - at) % std::uintptr_t(alignment(bytes));
+    return as<char>(taken) + (bytes < least_huge ? 0 : (std::uintptr_t{0} - at) % huge_page_bytes);
   }
 
  private:
   /// Kokkos aligns to lines of the cache.
-  static std::int64_t alignment(std::int64_t bytes) {
-    return bytes < least_paged ? 1 : bytes < least_huge ? page_bytes : huge_page_bytes;
-  }
-  static std::int64_t padded(std::int64_t bytes) {
-    if (bytes < least_paged) return bytes;
-    return (bytes + page_bytes - 1) / page_bytes * page_bytes + alignment(bytes);
-  }
+  static std::int64_t padded(std::int64_t bytes) { return bytes < least_huge ? bytes : bytes + huge_page_bytes; }
 };
 
 /// Live allocations of one memory space. Kokkos aborts when memory is freed after finalize, and users' objects often
@@ -272,14 +255,9 @@ struct live_memory {
     void* taken = nullptr;
     std::int64_t bytes = 0;
     block *previous = this, *next = this;
-    /// What other processes need to map it, if they may, and what ends that.
-    void* exposed = nullptr;
-    void (*hide)(block&) = nullptr;
 
     void* memory() const { return taken == nullptr ? nullptr : memory_of_space<Space>::begin(taken, bytes); }
     void free() {
-      if (hide != nullptr) hide(*this);
-      hide = nullptr;
       if (taken != nullptr) memory_of_space<Space>::give_back(taken, bytes);
       taken = nullptr;
     }
@@ -294,7 +272,6 @@ struct live_memory {
       owned->free();
       owned->previous->next = owned->next;
       owned->next->previous = owned->previous;
-      ++all.changes;
       delete owned;
     }
   };
@@ -302,8 +279,6 @@ struct live_memory {
   std::mutex lock{};
   block ring{};
   bool hooked = false;
-  /// How often memory was taken or given back.
-  std::atomic<std::int64_t> changes{0};
 
   static live_memory& get() {
     // Never destroyed: owners with static lifetime may come later.
@@ -314,7 +289,6 @@ struct live_memory {
     live_memory& all = get();
     const std::lock_guard<std::mutex> guard(all.lock);
     for (block* b = all.ring.next; b != &all.ring; b = b->next) b->free();
-    ++all.changes;
     all.hooked = false;
   }
   [[gnu::cold]] static std::shared_ptr<void> allocate(std::int64_t bytes) {
@@ -322,7 +296,6 @@ struct live_memory {
     live_memory& all = get();
     block* const made = new block;
     made->bytes = bytes;
-    ++all.changes;
     {
       const std::lock_guard<std::mutex> guard(all.lock);
       if (!all.hooked) {
