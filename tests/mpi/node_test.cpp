@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support.hpp"
 
-#include <cleave/base/trial.hpp>
 #include <cleave/comm/messages.hpp>
 
 #include <gtest/gtest.h>
@@ -67,15 +66,15 @@ std::vector<T> sums_of(std::int64_t elements) {
 
 /// Lengths on both sides of what every rank reduces, of a slot, and of several slots.
 std::vector<std::int64_t> lengths() { return {1, 5, 1000, 4096, 4097, 40000, 700001}; }
-/// Slots that are written in either way.
+/// On grids whose slots and messages are written past the caches, and into them.
 template <class Check>
-void in_every_way(const grid& g, const Check& check) {
-  comm::node_group* const node = g.state().group_of(line()).together;
-  for (stores how : {stores::past_caches, stores::in_caches}) {
-    if (node != nullptr) node->settle(how);
-    if (g.state().devices().pipes != nullptr) g.state().devices().pipes->settle(how);
-    check();
+void in_every_way(const Check& check) {
+  const store_setting before = store_mode();
+  for (const store_setting setting : {store_setting::streaming, store_setting::cached}) {
+    store_mode() = setting;
+    check(grid(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()}));
   }
+  store_mode() = before;
 }
 bool shares_memory(const grid& g) { return g.state().group_of(line()).together != nullptr; }
 
@@ -106,8 +105,7 @@ void check_reductions(const grid& g) {
 }
 
 TEST(node, reductions_have_the_order_of_ranks) {
-  const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
-  in_every_way(g, [&] {
+  in_every_way([](const grid& g) {
     check_reductions<std::int32_t>(g);
     check_reductions<std::int8_t>(g);
     if (!shares_memory(g)) return; // MPI has an order of its own
@@ -142,61 +140,12 @@ void check_reshards(const grid& g, std::int64_t rows, std::int64_t columns) {
 }
 
 TEST(node, long_boxes_are_packed_on_their_way) {
-  const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
-  in_every_way(g, [&] {
+  in_every_way([](const grid& g) {
     check_reshards(g, 3, 5);
     check_reshards(g, 7, 40001);
     check_reshards(g, 40001, 7);
     check_reshards(g, 801, 1003);
   });
-}
-
-// Many calls of one collective, of which some are trials: the values of all of them.
-TEST(node, collectives_change_their_way) {
-  const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
-  const std::int64_t n = 20000;
-  const std::vector<std::int32_t> want = sums_of<std::int32_t>(n);
-  const auto move = support::make_move(g.state(), kind::all_reduce,
-                                       {element::i32, vector_of(n), partial(reduction::sum), layout{}, line(),
-                                        reduction::sum});
-  const std::vector<std::int32_t> in = values_of<std::int32_t>(n, support::rank());
-  std::vector<std::int32_t> out(in.size());
-  int wrong = 0;
-  for (int call = 0; call < 540; ++call) {
-    std::fill(out.begin(), out.end(), 0);
-    move->run(in.data(), out.data(), {});
-    wrong += out != want ? 1 : 0;
-  }
-  EXPECT_EQ(wrong, 0);
-}
-
-/// How a program chooses between two ways that take these times.
-struct chooser {
-  trial tried{};
-  bool other_is_used = false;
-  int uses_of_slower = 0;
-
-  void use(double first, double second) {
-    const bool second_now = other_is_used != tried.other();
-    const double now = second_now ? second : first;
-    uses_of_slower += now > std::min(first, second) ? 1 : 0;
-    if (tried.is_on()) tried.took(now);
-    if (tried.next() && trial::is_better(tried.least(true), tried.least(false))) other_is_used = !other_is_used;
-  }
-};
-TEST(node, trials_find_the_faster_way) {
-  chooser c;
-  for (int k = 0; k < 200; ++k) c.use(3, 1);
-  EXPECT_TRUE(c.other_is_used);
-  EXPECT_EQ(c.uses_of_slower, 3);
-  // It becomes the slower one: found out by the next trial, and again after that few of all are in the slower way.
-  for (int k = 0; k < 1000; ++k) c.use(1, 3);
-  EXPECT_FALSE(c.other_is_used);
-  EXPECT_LT(c.uses_of_slower, 100);
-  // Not what takes about the same, nor what was disturbed once.
-  chooser quiet;
-  for (int k = 0; k < 1000; ++k) quiet.use(k == 256 ? 100.0 : 1.0, 0.95);
-  EXPECT_FALSE(quiet.other_is_used);
 }
 
 void check_messages(const grid& g) {
@@ -226,7 +175,7 @@ void check_messages(const grid& g) {
 TEST(node, messages_of_a_pair_arrive_in_their_order) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
   check_messages(g);
-  in_every_way(g, [&] { check_messages(g); });
+  in_every_way(check_messages);
 }
 
 TEST(node, slots_have_a_part_for_each_rank) {

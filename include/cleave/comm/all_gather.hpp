@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/comm/messages.hpp>
-#include <cleave/comm/node_ways.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave::inline v0::comm {
@@ -24,9 +24,7 @@ class all_gather {
       unpack_.append_unpack(block, to);
       if (r == group_.rank) own_copy_ = copy_between(block, block, to);
     }
-    const std::int64_t longest = unpack_.blocks.widest() * size_of(element_);
-    if (group_.together != nullptr) group_.together->reserve(longest);
-    ways_ = node_ways(group_, longest);
+    if (group_.together != nullptr) group_.together->reserve(unpack_.blocks.widest() * size_of(element_));
     // All ranks of the group know all blocks, so they make the same call.
     if (unpack_.elements() > count_limit()) own_ = rank_blocks::repeated(elements_, group_.size);
     else counts_ = call_counts(unpack_.blocks);
@@ -59,17 +57,16 @@ class all_gather {
     const std::int64_t size = size_of(element_);
     const stores results = stores_of(received());
     traffic().collective(2, group_.size, (blocks.end() - elements_) * size);
-    const node_way way = ways_.begin();
+    const stores slots = group_.together->slot_stores(blocks.widest() * size);
     copy_box(own_copy_, in, out, size, results);
     group_.together->gather(
         blocks.widest(), elements_, size, [&](int r) { return blocks.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
-          node_group::copy_to_slot(to, element_at(in, first, element_), n * size, way.slots);
+          node_group::copy_to_slot(to, element_at(in, first, element_), n * size, slots);
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
           unpack_range(unpack_.copies[r], first, n, from, out, size, results);
         });
-    ways_.end();
   }
   void gather(const void* from, void* into) {
     const MPI_Datatype type = datatype_of(element_);
@@ -92,7 +89,6 @@ class all_gather {
   packing unpack_{};
   /// The block of this rank, from the operand to the result.
   box_copy own_copy_{};
-  node_ways ways_{};
   call_counts counts_{};
   /// What this device sends to each rank, if that takes messages; else empty.
   rank_blocks own_{};

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/node_ways.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
@@ -17,7 +17,6 @@ class all_reduce {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
     if (group_.together != nullptr) group_.together->reserve(bytes());
     if (group_.inside != nullptr) group_.inside->reserve(bytes());
-    ways_ = node_ways(group_, bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 
@@ -26,12 +25,10 @@ class all_reduce {
     // Both are the same memory if `in` is `out`, and if both are staged.
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
-    const node_way way = ways_.begin();
-    if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_, way.slots);
+    if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
     else if (group_.inside != nullptr)
       group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
     else call(from, into);
-    ways_.end();
     port_.arrived(out, s.host, bytes());
   }
 
@@ -52,7 +49,6 @@ class all_reduce {
   std::int64_t elements_;
   port port_{};
   group group_{};
-  node_ways ways_{};
 };
 
 } // namespace cleave::inline v0::comm

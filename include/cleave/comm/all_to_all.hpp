@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/comm/messages.hpp>
-#include <cleave/comm/node_ways.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
 
 #include <algorithm>
@@ -32,9 +32,6 @@ class all_to_all {
     // Both are facts of the sizes, so that all ranks make the same call.
     even_ = even(t, grid.sizes());
     if (group_.together != nullptr) {
-      // The first block is the longest.
-      const std::int64_t longest = held_before(grid, t, grid.member(t.axes, 0)).elements() * size_of(element_);
-      ways_ = node_ways(group_, longest);
       widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
       group_.together->reserve(widest_ * n * size_of(element_));
     }
@@ -82,17 +79,16 @@ class all_to_all {
     const std::int64_t size = size_of(element_);
     const stores results = stores_of(elements_ * size);
     traffic().collective(3, group_.size, received() - unpack_.blocks.count(group_.rank) * size);
-    const node_way way = ways_.begin();
+    const stores slots = group_.together->slot_stores(elements_ * size);
     copy_box(own_copy_, in, out, size, results);
     group_.together->exchange(
         widest_, size, [&](int r) { return pack_.blocks.count(r); }, [&](int r) { return unpack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          pack_range(pack_.copies[r], first, n, in, to, size, way.slots);
+          pack_range(pack_.copies[r], first, n, in, to, size, slots);
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
           unpack_range(unpack_.copies[r], first, n, from, out, size, results);
         });
-    ways_.end();
   }
   void exchange(const void* from, void* into) {
     const MPI_Datatype type = datatype_of(element_);
@@ -117,7 +113,6 @@ class all_to_all {
   packing pack_{}, unpack_{};
   /// The part that stays on this rank, from the operand to the result.
   box_copy own_copy_{};
-  node_ways ways_{};
   call_counts send_{}, receive_{};
   messages messages_{};
 };

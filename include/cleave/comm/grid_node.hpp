@@ -35,8 +35,8 @@ class grid_node {
   grid_node& operator=(const grid_node&) = delete;
 
   bool made() const { return here_.handle != MPI_COMM_NULL; }
-  /// Collective over the devices.
-  [[gnu::cold]] void make(const group& devices) {
+  /// Collective over the devices. `setting`: see store_mode(), the same on all ranks.
+  [[gnu::cold]] void make(const group& devices, store_setting setting) {
     MPI_Comm whole = MPI_COMM_NULL;
     check(MPI_Comm_split_type(devices.handle, MPI_COMM_TYPE_SHARED, devices.rank, MPI_INFO_NULL, &whole),
           "MPI_Comm_split_type");
@@ -53,6 +53,8 @@ class grid_node {
     int most[2];
     largest_of(here_, crowded_, 0, most);
     crowded_ = most[0] != 0;
+    if (setting == store_setting::automatic) measure();
+    else if (setting == store_setting::streaming) long_stores_ = stores::past_caches;
   }
   /// Gives the communicator back. After MPI_Finalize there is nothing to give.
   void release() {
@@ -67,7 +69,7 @@ class grid_node {
     for (int r = g.ranks.size; r-- > 0;)
       if (g.on_node[r] >= 0) ++count, first = r, index += r < g.ranks.rank;
     if (count != g.ranks.size) return divide(g, count, first, index);
-    if (g.together.make(g.ranks, crowded_)) g.ranks.together = &g.together;
+    if (g.together.make(g.ranks, crowded_, long_stores_)) g.ranks.together = &g.together;
   }
   /// Takes it from them where groups over the same axes would add up in another order, so that what is replicated over
   /// other axes has the same bits everywhere. Collective over the devices of the grid.
@@ -90,13 +92,19 @@ class grid_node {
   /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
   [[gnu::cold]] void connect(kept_group& g) {
     find(g, here_.handle);
-    if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_, crowded_);
+    if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_, crowded_, long_stores_);
     asked_for_pipes_ = true;
     if (has_pipes_) g.ranks.pipes = &pipes_;
     g.ranks.on_node = g.on_node.data();
   }
 
  private:
+  /// Finds out once how long operands are exchanged faster. Where ranks wait for a core, times say nothing.
+  [[gnu::cold]] void measure() {
+    node_group all;
+    if (has_stores_past_caches && here_.size > 1 && !crowded_ && all.make(here_, crowded_, stores::in_caches))
+      long_stores_ = all.faster_stores();
+  }
   [[gnu::cold]] void divide(kept_group& g, int count, int first, int index) const {
     int most[2];
     largest_of(g.ranks, count, -count, most);
@@ -105,7 +113,7 @@ class grid_node {
     check(MPI_Comm_split(g.ranks.handle, index, g.ranks.rank, &g.ranks.across), "MPI_Comm_split");
     g.near.size = count;
     g.near.rank = index;
-    largest_of(g.ranks, g.together.make(g.near, crowded_) ? 0 : 1, 0, most);
+    largest_of(g.ranks, g.together.make(g.near, crowded_, long_stores_) ? 0 : 1, 0, most);
     if (most[0] == 0) g.ranks.inside = &g.together;
   }
   /// The largest of two numbers of each rank.
@@ -135,6 +143,7 @@ class grid_node {
   group here_{};
   node_pipes pipes_{};
   bool asked_for_pipes_ = false, has_pipes_ = false, crowded_ = false;
+  stores long_stores_ = stores::in_caches;
 };
 
 } // namespace cleave::inline v0::comm

@@ -5,6 +5,7 @@
 #include <cleave/base/environment.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/owned.hpp>
+#include <cleave/base/underlying.hpp>
 #include <cleave/comm/agreement.hpp>
 #include <cleave/comm/bindings.hpp>
 #include <cleave/comm/errors.hpp>
@@ -273,7 +274,7 @@ class grid_state {
   /// Collective over the devices at the first time.
   [[gnu::cold]] comm::grid_node* node() {
     if (!on_host || only_mpi_ || world_.size == 1) return nullptr;
-    if (!node_.made()) node_.make(world_);
+    if (!node_.made()) node_.make(world_, stores_);
     return &node_;
   }
   const comm::group& connected(comm::kept_group& g) {
@@ -340,6 +341,7 @@ class grid_state {
       comm::overlap_mode();
       comm::node_ranks();
       comm::gpu_aware_mode();
+      store_mode();
     } catch (const environment_error&) {
       return std::current_exception();
     }
@@ -348,8 +350,9 @@ class grid_state {
   [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part, const checks& asked,
                            const std::exception_ptr& misspelt) {
     // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
-    constexpr int fields = max_axes + 8, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
-                  only_mpi = max_axes + 4, at_once = max_axes + 5, faulty = max_axes + 6, part = max_axes + 7;
+    constexpr int fields = max_axes + 9, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
+                  only_mpi = max_axes + 4, at_once = max_axes + 5, faulty = max_axes + 6, part = max_axes + 7,
+                  stored = max_axes + 8;
     std::int64_t mine[2 * fields] = {}, all[2 * fields] = {};
     mine[0] = std::ssize(given);
     for (std::size_t a = 0; a < max_axes && a < given.size(); ++a) mine[a + 1] = given[a];
@@ -361,6 +364,7 @@ class grid_state {
     if (!misspelt) {
       mine[only_mpi] = comm::transport_mode() == comm::transport::mpi ? 1 : 0;
       mine[at_once] = comm::overlap_mode() ? 0 : 1;
+      mine[stored] = underlying(store_mode());
     }
     for (int i = 0; i < fields; ++i) mine[fields + i] = -mine[i];
     comm::check(MPI_Allreduce(mine, all, 2 * fields, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
@@ -369,6 +373,7 @@ class grid_state {
     asks_for_checks_ = all[checked] != 0;
     only_mpi_ = all[only_mpi] != 0;
     overlaps_ = all[at_once] == 0;
+    stores_ = static_cast<store_setting>(all[stored]);
     if (all[0] != -all[fields]) raise<mesh_error>(wording::mesh_counts_disagree());
     if (all[0] != mesh_.size()) raise<mesh_error>(wording::mesh_needs_sizes(mesh_.size(), all[0]));
     for (int a = 0; a < mesh_.size(); ++a) {
@@ -444,6 +449,8 @@ class grid_state {
   comm::kept_group world_node_{};
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;
+  /// How the ranks of a node write what others read.
+  store_setting stores_ = store_setting::automatic;
   bindings bound_{};
   workspace_pool workspace_{};
   std::int64_t id_ = 0;

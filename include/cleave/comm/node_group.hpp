@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/as_number.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/tuned_size.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>
@@ -11,7 +12,6 @@
 #include <cleave/storage/wide.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace cleave::inline v0::comm {
 
@@ -37,10 +37,11 @@ class node_group {
   }
 
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
-  /// `crowded`: see patience.
-  [[gnu::cold]] bool make(const group& g, bool crowded) {
+  /// `crowded`: see patience. `long_stores`: how slots are written by collectives of long operands.
+  [[gnu::cold]] bool make(const group& g, bool crowded, stores long_stores) {
     group_ = g;
     crowded_ = crowded;
+    long_stores_ = long_stores;
     return make(slot_for(least_slot, size()));
   }
   /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.
@@ -50,32 +51,41 @@ class node_group {
     if (wanted > slot_bytes_) make(wanted);
   }
 
-  /// How slots are written where a collective has not found out itself: as the last one that has. In groups on several
-  /// nodes, none does.
-  stores usual() const { return usual_; }
-  void set_usual(stores how) { usual_ = how; }
-  /// From now on slots are written in one way, for tests.
-  void settle(stores how) {
-    usual_ = how;
-    settled_ = true;
-  }
-  /// Whether collectives find out how slots are to be written. Where ranks wait for a core, times say nothing.
-  bool tries_ways() const { return has_stores_past_caches && !crowded_ && !settled_; }
-  /// Begins or ends timing how long this rank waits for others. The seconds that it has waited since it began.
-  double time_waits(bool on) {
-    times_waits_ = on;
-    return std::exchange(waited_, 0);
+  /// How a collective writes slots whose operands have so many bytes.
+  stores slot_stores(std::int64_t bytes) const { return bytes < least_long ? stores::in_caches : long_stores_; }
+
+  /// How the cores of the ranks exchange long operands faster: with slots written into the caches, or past them. Cores
+  /// that share a cache exchange data in it. Other cores are slow to read lines that are modified in the cache of one: on
+  /// two Zen 4 cores that share none, a megabyte takes a third of the time through memory. Collective over the group,
+  /// and the same on all ranks.
+  [[gnu::cold]] stores faster_stores() {
+    // Other programs disturb some of the tries.
+    constexpr int tries = 32;
+    auto mine = indexed_vector<char>::filled(slot_bytes_);
+    double least[2] = {1e30, 1e30}, sums[2];
+    for (int k = 0; k < tries; ++k) {
+      const double begin = MPI_Wtime();
+      copy_to_slot(slot(), mine.data(), slot_bytes_, k % 2 == 0 ? stores::in_caches : stores::past_caches);
+      const double written = MPI_Wtime();
+      next_round();
+      const double arrived = MPI_Wtime();
+      std::memcpy(mine.data(), written_by((rank() + 1) % size()), as_size(slot_bytes_));
+      least[k % 2] = std::min(least[k % 2], MPI_Wtime() - arrived + written - begin);
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(least, sums, 2, MPI_DOUBLE, MPI_SUM, group_.handle, &request), "MPI_Iallreduce");
+    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    return sums[1] < sums[0] ? stores::past_caches : stores::in_caches;
   }
 
-  /// `in` may be `out`. `slots`: how slots are written.
-  [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how,
-                                stores slots) {
+  /// `in` may be `out`.
+  [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
     const std::int64_t bytes = elements * size_of(e);
     if (bytes == 0) return;
     traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
     const operation by(how, e);
     if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
-    else reduce_slices(as<char>(in), as<char>(out), elements, by, slots);
+    else reduce_slices(as<char>(in), as<char>(out), elements, by, slot_stores(bytes));
   }
 
   /// The same of a group that has these ranks on this node and equally many on others: every rank reduces its slice on
@@ -104,21 +114,23 @@ class node_group {
   }
   [[gnu::cold]] void reduce_to_slices(const void* in, void* out, std::int64_t elements, element e, reduction how) {
     const slices s{0, elements, size()};
+    const stores slots = slot_stores(elements * size_of(e));
     reduce_scatter(
         widest_slice(elements), [&](int r) { return s.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
           const char* const from = element_at(in, s.begin(r) + first, e);
-          if (to != from) copy_to_slot(to, from, n * size_of(e), r == rank() ? stores::in_caches : usual_);
+          if (to != from) copy_to_slot(to, from, n * size_of(e), r == rank() ? stores::in_caches : slots);
         },
         element_at(out, s.begin(rank()), e), e, how);
   }
   [[gnu::cold]] void gather_slices(void* out, std::int64_t elements, element e) {
     const slices s{0, elements, size()};
     const char* const own = element_at(out, s.begin(rank()), e);
+    const stores slots = slot_stores(elements * size_of(e));
     gather(
         widest_slice(elements), s.count(rank()), size_of(e), [&](int r) { return s.count(r); },
         [&](std::int64_t first, std::int64_t n, void* to) {
-          copy_to_slot(to, element_at(own, first, e), n * size_of(e), usual_);
+          copy_to_slot(to, element_at(own, first, e), n * size_of(e), slots);
         },
         [&](int r, std::int64_t first, std::int64_t n, const void* from) {
           std::memcpy(element_at(out, s.begin(r) + first, e), from, as_size(n * size_of(e)));
@@ -168,14 +180,6 @@ class node_group {
     if (how == stores::past_caches) finish_stores_past_caches();
   }
 
-  /// A few bytes of each rank, which all see: `take(r, from)` reads those of rank r.
-  template <class Take>
-  void tell(const void* mine, std::int64_t bytes, const Take& take) {
-    std::memcpy(slot(), mine, as_size(bytes));
-    next_round();
-    for (int r = 0; r < size(); ++r) take(r, written_by(r));
-  }
-
   /// Every rank has one block for each rank; those for a rank are combined there, in `out`. `give(r, first, n, to)` is
   /// as above, and is called for all ranks, this one among them.
   template <class Given, class Give>
@@ -200,6 +204,9 @@ class node_group {
   }
 
  private:
+  /// Below, waiting for one another counts more than where the bytes are.
+  static constexpr std::int64_t least_long = 32 << 10;
+
   /// How elements are combined: by MPI, so that plain calls of MPI give the same values.
   struct operation {
     MPI_Datatype type;
@@ -251,12 +258,6 @@ class node_group {
 
   [[gnu::cold]] void next_round() {
     rounds_of(rank()).set(++round_);
-    if (!times_waits_) return await_all();
-    const double start = MPI_Wtime();
-    await_all();
-    waited_ += MPI_Wtime() - start;
-  }
-  void await_all() {
     for (int k = 1; k < size(); ++k) {
       const int r = (rank() + k) % size();
       patience p(group_.handle, crowded_);
@@ -332,9 +333,8 @@ class node_group {
 
   group group_{};
   node_segment memory_{};
-  bool crowded_ = false, settled_ = false, times_waits_ = false;
-  stores usual_ = stores::in_caches;
-  double waited_ = 0;
+  bool crowded_ = false;
+  stores long_stores_ = stores::in_caches;
   std::int64_t slot_bytes_ = 0, round_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/trial.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/transport.hpp>
 #include <cleave/storage/box.hpp>
@@ -21,10 +20,11 @@ namespace cleave::inline v0::comm {
 class node_pipes {
  public:
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
-  /// `crowded`: see patience.
-  [[gnu::cold]] bool make(const group& g, bool crowded) {
+  /// `crowded`: see patience. `long_stores`: how long chunks are written.
+  [[gnu::cold]] bool make(const group& g, bool crowded, stores long_stores) {
     group_ = g;
     crowded_ = crowded;
+    long_stores_ = long_stores;
     chunk_ = std::clamp<std::int64_t>((256 << 10) / g.size / 64 * 64, 4 << 10, 64 << 10);
     ends_ = indexed_vector<pipe_end>::filled(2 * g.size);
     under_way_.reserve(as_size(4 * g.size));
@@ -68,11 +68,6 @@ class node_pipes {
     return moved;
   }
   patience waiting() const { return {group_.handle, crowded_}; }
-  /// From now on long chunks are written in one way, the same on all ranks, for tests.
-  void settle(stores how) {
-    settled_ = true;
-    for (pipe_end& end : ends_) end.best = how;
-  }
 
  private:
   /// Chunks of a pipe.
@@ -103,20 +98,12 @@ class node_pipes {
   /// The chunks that the sender has written, and those that the receiver has read.
   struct pipe {
     shared_count written, read;
-    /// What it took the receiver to read a byte in the last trial, in either way.
-    double taken[2];
   };
-  /// One end of a pipe. Both ends count its long chunks alike, of which some are written in another way than the
-  /// others (see `trial`): in the caches, or past them, where two cores share none.
   struct pipe_end {
     /// The chunks so far.
     std::int64_t chunks = 0;
     /// The pass in which a message had to wait.
     std::int64_t held_up = 0;
-    trial stores_tried{};
-    stores best = stores::in_caches;
-    /// After a trial, the chunk that the receiver must have read before both ways can be compared; else 0.
-    std::int64_t compared_after = 0;
   };
 
   /// Shorter chunks are written in the caches.
@@ -140,12 +127,8 @@ class node_pipes {
       char* const at = reinterpret_cast<char*>(&p) + header_bytes + end.chunks % ring * chunk_;
       const std::int64_t n = std::min(m.bytes, chunk_);
       ++end.chunks;
-      const bool is_long = n >= long_chunk && has_stores_past_caches;
-      const bool tries = is_long && !crowded_ && !settled_;
-      const double start = tries && end.stores_tried.is_on() ? MPI_Wtime() : 0;
-      if (m.sent) m.put(at, n, !is_long ? stores::in_caches : tries ? way_of(end, p) : end.best);
+      if (m.sent) m.put(at, n, n < long_chunk ? stores::in_caches : long_stores_);
       else m.take(at, n);
-      if (tries) took(end, p, start, n, m.sent);
       if (m.sent) p.written.set(end.chunks);
       else p.read.set(end.chunks);
       m.done += n;
@@ -154,28 +137,12 @@ class node_pipes {
     }
     return moved;
   }
-  /// How the sender writes the next long chunk.
-  stores way_of(pipe_end& end, pipe& p) const {
-    if (end.stores_tried.other()) return other_than(end.best);
-    if (end.compared_after != 0 && p.read.get() >= end.compared_after) {
-      end.compared_after = 0;
-      const auto time = [&](bool of_other) { return end.stores_tried.least(of_other) + p.taken[of_other ? 1 : 0]; };
-      if (trial::is_better(time(true), time(false))) end.best = other_than(end.best);
-    }
-    return end.best;
-  }
-  static void took(pipe_end& end, pipe& p, double start, std::int64_t n, bool sent) {
-    trial& t = end.stores_tried;
-    if (t.is_on()) t.took((MPI_Wtime() - start) / static_cast<double>(n));
-    if (!t.next()) return;
-    if (sent) end.compared_after = end.chunks;
-    else p.taken[0] = t.least(false), p.taken[1] = t.least(true);
-  }
 
   group group_{};
   node_segment memory_{};
   std::int64_t chunk_ = 0, passes_ = 0;
-  bool crowded_ = false, settled_ = false;
+  bool crowded_ = false;
+  stores long_stores_ = stores::in_caches;
   indexed_vector<item> under_way_{};
   /// For each rank, of the pipe from it and of that to it.
   indexed_vector<pipe_end> ends_{};

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/node_ways.hpp>
+#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
@@ -30,7 +30,6 @@ class reduce_scatter {
     // Open MPI 4 adds up uneven blocks on the host, wherever they are.
     if (*least != widest_ && !on_host) port_ = port(true);
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
-    ways_ = node_ways(group_, sent());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;
@@ -77,16 +76,15 @@ class reduce_scatter {
   /// Every device combines the parts of all that are its own.
   void reduce_on_node(const void* in, void* out) {
     traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
-    const node_way way = ways_.begin();
+    const stores slots = group_.together->slot_stores(sent());
     group_.together->reduce_scatter(
         widest_, [&](int r) { return pack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
           // Its own part is for this rank.
-          const stores how = r == group_.rank ? stores::in_caches : way.slots;
+          const stores how = r == group_.rank ? stores::in_caches : slots;
           pack_range(pack_.copies[r], first, n, in, to, size(), how);
         },
         out, element_, combine_);
-    ways_.end();
   }
   /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out`
   /// at `done`.
@@ -122,7 +120,6 @@ class reduce_scatter {
   std::int64_t widest_ = 0, chunk_ = 0;
   group group_{};
   packing pack_{};
-  node_ways ways_{};
   indexed_vector<call_count> counts_{};
 };
 

@@ -140,7 +140,7 @@ class local_context {
     const detail::span_of_view v = detail::span_of(view);
     detail::reached memory(v, true, true);
     if (comm::node_group* node = group(axes...).together) {
-      node->all_reduce(memory.data(), memory.data(), v.elements, v.element, how, node->usual());
+      node->all_reduce(memory.data(), memory.data(), v.elements, v.element, how);
       return memory.done();
     }
     for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())

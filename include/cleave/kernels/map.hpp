@@ -138,9 +138,9 @@ struct map_work {
 
 } // namespace detail
 
-/// Whether a map whose results have so many bytes each stores them past the caches, where it overwrites no operand.
+/// Whether a map whose results have so many bytes each stores them past the caches if it overwrites no operand.
 inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
-  return has_stores_past_caches && on_host && !l.tiled && l.outer.size() * element_bytes >= past_caches_bytes &&
+  return on_host && !l.tiled && stores_of(l.outer.size() * element_bytes) == stores::past_caches &&
          l.inner.extent * element_bytes >= past_caches_line;
 }
 

@@ -223,7 +223,7 @@ inline void take_addresses(map_boxes& boxes, const void* const* at) {
 inline bool may_store_past_caches(const map_boxes& boxes) {
   std::int64_t bytes = 0;
   for (const map_box& box : boxes.all) bytes += box.lines * box.width * box.segments.front().code->bytes;
-  return has_stores_past_caches && on_host && bytes >= past_caches_bytes;
+  return on_host && stores_of(bytes) == stores::past_caches;
 }
 /// Says whether results are stored past the caches from now on.
 inline void set_past_caches(map_boxes& boxes, bool past) {

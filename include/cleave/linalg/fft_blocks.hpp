@@ -152,8 +152,8 @@ void run_on_host(std::span<const transforms> all, const void* in, void* out, dou
     }
     block_transforms<R>& last = along[as_size(end - 1)];
     const transforms& of_last = all[as_size(end - 1)];
-    last.past_caches = has_stores_past_caches &&
-                       of_last.outer * of_last.to * of_last.inner * last.form.to_bytes >= past_caches_bytes;
+    last.past_caches = stores_of(of_last.outer * of_last.to * of_last.inner * last.form.to_bytes) ==
+                       stores::past_caches;
     const char* const from = as<char>(first == 0 ? in : out);
     if (end - first == 1) launch("fft", last.strips(), every_strip<R>{&last, from, as<char>(out)});
     else

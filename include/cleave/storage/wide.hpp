@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cleave/base/as_size.hpp>
+#include <cleave/base/environment.hpp>
 #include <cleave/base/tuned_size.hpp>
 #include <cleave/storage/as.hpp>
+
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 // Instructions that compilers do not make of plain loops: square roots of many numbers, which they keep scalar because
 // of errno, and stores that go past the caches. As assembly, since <immintrin.h> takes longer to compile than this.
@@ -116,7 +119,8 @@ inline void finish_stores_past_caches() {}
 inline void prefetch_line(const void*) {}
 #endif
 
-/// Results of so many bytes leave the caches before they are read, so they are stored past them.
+/// Results of so many bytes leave the caches before they are read, so they are stored past them. It is half of the last
+/// cache of the Zen 4 cores that were measured.
 inline constexpr std::int64_t past_caches_bytes = tuned_size(1 << 24, 256);
 /// Of shorter runs, too much is in lines that are not whole.
 inline constexpr std::int64_t shortest_past_caches = tuned_size(1 << 10, 64);
@@ -124,10 +128,32 @@ inline constexpr std::int64_t shortest_past_caches = tuned_size(1 << 10, 64);
 /// Where copies store: into the caches, or past them. The latter is for what nothing reads soon, and for what a core
 /// with other caches reads.
 enum class stores { in_caches, past_caches };
-constexpr stores other_than(stores how) { return how == stores::in_caches ? stores::past_caches : stores::in_caches; }
+
+/// The setting of a process for its stores. CLEAVE_STORES=auto, cached or streaming in the environment sets it, or
+/// store_mode() = ... before a grid is constructed. Values are the same, bit by bit.
+enum class store_setting : std::uint8_t {
+  /// Results of `past_caches_bytes` are stored past the caches; a grid measures how the slots of a node are written.
+  automatic,
+  /// All is stored into the caches.
+  cached,
+  /// Results of `past_caches_bytes` and slots of a node are stored past the caches.
+  streaming,
+};
+
+inline store_setting& store_mode() {
+  static store_setting mode = [] {
+    const std::string_view word = word_of_environment("CLEAVE_STORES", {"auto", "cached", "streaming"});
+    return word == "cached"      ? store_setting::cached
+           : word == "streaming" ? store_setting::streaming
+                                 : store_setting::automatic;
+  }();
+  return mode;
+}
+
 /// For results of so many bytes.
-constexpr stores stores_of(std::int64_t bytes) {
-  return has_stores_past_caches && bytes >= past_caches_bytes ? stores::past_caches : stores::in_caches;
+inline stores stores_of(std::int64_t bytes) {
+  if (!has_stores_past_caches || bytes < past_caches_bytes) return stores::in_caches;
+  return store_mode() == store_setting::cached ? stores::in_caches : stores::past_caches;
 }
 
 /// Copies bytes past the caches, but for lines of the cache that are not whole. `each_line(i)` is called for each whole

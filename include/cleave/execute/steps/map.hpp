@@ -10,7 +10,6 @@
 #include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/kernels/rolling_map.hpp>
-#include <cleave/kernels/store_choice.hpp>
 #include <cleave/storage/as.hpp>
 
 // One pass over memory for a chain of elementwise operations.
@@ -32,18 +31,12 @@ class map_step final : public bound_step {
     void* const to = r.at[step_.out];
     // A result may have the memory of the argument that it is a copy of.
     if (copies_ && operands.from[0] == to) return;
-    chooses_ = large_ && !operands.has(to);
-    loops_.past_caches = chooses_ && stores_.begin() == stores::past_caches;
+    loops_.past_caches = large_ && !operands.has(to);
     run_map(loops_, operands.from, to, code_);
-    if (chooses_) stores_.end();
   }
   int row_dims() const override { return on_host && !loops_.tiled ? step_.loop.rank : 0; }
   void prepare_rows(run_state& r, const row_setup& setup) override {
-    chooses_ = large_ && !setup.read_again && !operand_addresses(r, step_).has(r.at[step_.out]);
-    loops_.past_caches = chooses_ && stores_.begin() == stores::past_caches;
-  }
-  void finish_rows(run_state&, const indexed_vector<std::int64_t>&) override {
-    if (chooses_) stores_.end();
+    loops_.past_caches = large_ && !setup.read_again && !operand_addresses(r, step_).has(r.at[step_.out]);
   }
   void run_rows(run_state& r, const row_block& b) const override {
     const std::int64_t row = loops_.outer.size() / b.rows;
@@ -55,11 +48,8 @@ class map_step final : public bound_step {
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
-  /// Its result is larger than the caches. What is overwritten is in them when it is written.
+  /// Its result is stored past the caches, unless it overwrites an operand, which is in them when it is written.
   bool large_ = false;
-  /// Whether it chooses where to store, and what it finds.
-  bool chooses_ = false;
-  store_choice stores_{};
   bool copies_ = false;
 };
 
@@ -85,8 +75,7 @@ class boxed_map_step final : public bound_step {
   }
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
-    const bool chooses = large_ && !in.has(r.at[step_.out]);
-    if (large_) set_past_caches(boxes_, chooses && stores_.begin() == stores::past_caches);
+    if (large_) set_past_caches(boxes_, !in.has(r.at[step_.out]));
     for (std::size_t k = 0; k < step_.in.size(); ++k)
       if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
     if (overwrites_what_travels(r)) await_messages(r);
@@ -95,7 +84,6 @@ class boxed_map_step final : public bound_step {
     if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
     await_messages(r);
     run_map_boxes(boxes_, in.from, r.at[step_.out], travels ? box_part::waiting : box_part::all);
-    if (chooses) stores_.end();
   }
   bool may_replace(std::size_t buffer) const override {
     for (std::size_t k = 0; k < step_.in.size(); ++k)
@@ -180,9 +168,8 @@ class boxed_map_step final : public bound_step {
   };
   indexed_vector<sent_array> sent_{};
   range free_;
-  /// Its result is larger than the caches.
+  /// Its result is stored past the caches, unless it overwrites an operand.
   bool large_;
-  store_choice stores_{};
   /// Of its result.
   std::int64_t bytes_;
 };
