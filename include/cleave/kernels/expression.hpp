@@ -33,7 +33,7 @@ CLEAVE_FUNCTION constexpr bool is_literal(fused_role r) { return r == fused_role
 
 /// One operation of a fused expression. `Code` is an op; T the type of its result; the ints say where its operands are:
 /// op::input:    A the operand of the loop, B the class of its stride along the inner dim (0, 1, or 2: known when it
-///               runs; 3: see kernels/block_roots.hpp)
+///               runs)
 /// op::constant: A the literal (op::count too)
 /// op::iota:     A the index, B its stride along the inner dim (0 or 1)
 /// others:       A, B, C entries before this one
@@ -124,8 +124,7 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
     const Stored* at = as<Stored>(r.at[Node::a]);
     if constexpr (Node::b == 0) return *at;
     else if constexpr (Node::b == 1) return at[i];
-    else if constexpr (Node::b == 2) return at[i * r.step[Node::a]];
-    else return at[i - r.step[Node::a]];
+    else return at[i * r.step[Node::a]];
   } else if constexpr (is_literal(Node::role)) {
     return convert<T>(r.literal[Node::a]);
   } else if constexpr (Node::role == fused_role::index) {

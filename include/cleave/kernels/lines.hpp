@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/block_roots.hpp>
+#include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/labels.hpp>
 #include <cleave/kernels/operands.hpp>
 #include <cleave/storage/vectorise.hpp>
@@ -11,10 +11,6 @@
 // loops around lines, stores past the caches, and reductions do not depend on the expression.
 
 namespace cleave::inline v0 {
-
-/// Elements that are computed at once where a line is computed in several loops: so few that the processor computes on
-/// while it takes the roots before. With 256 a chain with a root and a quotient took 1.14 times as long, with 48 1.08.
-inline constexpr std::int64_t line_block_width = 128;
 
 /// Lines of an expression, and where their values go.
 struct line_block {
@@ -46,7 +42,6 @@ inline void compute_block(const typename Expression::line& l, Out* to, std::int6
 template <class Expression, class Out>
 [[gnu::always_inline]] inline void compute_line(const typename Expression::row_type& r, Out* to, std::int64_t i,
                                                 std::int64_t stop) {
-  using cut = detail::root_cut<Expression>;
   using label = detail::label_of<Expression>;
   if constexpr (label::found) {
     const std::int64_t at = label::position(r);
@@ -55,24 +50,6 @@ template <class Expression, class Out>
     const Out labelled = here ? convert<Out>(Expression::at(r, at)) : Out{};
     compute_line<typename label::elsewhere>(r, to, i, stop);
     if (here) to[at - i] = labelled;
-  } else if constexpr (cut::found) {
-    using argument = typename cut::argument;
-    using rest = typename cut::rest;
-    using detail::same_operands;
-    alignas(64) typename cut::type roots[line_block_width];
-    const auto under_root = same_operands<typename argument::row_type>(r, argument::loads, argument::indices,
-                                                                       argument::literals);
-    auto after = same_operands<typename rest::row_type>(r, Expression::loads, rest::indices, rest::literals);
-    after.at[Expression::loads] = roots;
-    for (; i < stop; i += line_block_width, to += line_block_width) {
-      const std::int64_t n = stop - i < line_block_width ? stop - i : line_block_width;
-      compute_line<argument>(under_root, roots, i, i + n);
-      take_roots(roots, n);
-      if constexpr (cut::inverse)
-        for (std::int64_t j = 0; j < n; ++j) roots[j] = 1 / roots[j];
-      after.step[Expression::loads] = i;
-      compute_line<rest>(after, to, i, i + n);
-    }
   } else {
     const typename Expression::line line(r);
     if (stop - i < vector_block) {

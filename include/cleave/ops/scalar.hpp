@@ -14,8 +14,8 @@
 #include <limits>
 #include <type_traits>
 
-// What the elementwise ops compute for one element, on host and device. The float versions of exp, log, sqrt, tanh,
-// sigmoid, gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative
+// What the elementwise ops compute for one element, on host and device. The float versions of exp, log, tanh, sigmoid,
+// gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative
 // error is some 1e-7.
 
 namespace cleave::inline v0 {
@@ -152,32 +152,11 @@ CLEAVE_FUNCTION inline float erf_of(float x) {
   return unless_nan(x, clamped(t * p / q, 0x3F800000));
 }
 
-// The C++ library's sqrt may set errno, which keeps loops scalar. An estimate from the bits, three Newton steps for 1 /
-// sqrt(x), and one for sqrt(x).
-CLEAVE_FUNCTION inline float sqrt_of(float x) {
-#if defined(__NO_MATH_ERRNO__) || defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-  return std::sqrt(x);
-#else
-  const bool tiny = magnitude_of(x) < 0x00800000;
-  const float big = x * float_of_bits(chosen(tiny, 0x4B800000, 0x3F800000)); // 2^24 or 1
-  float y = float_of_bits(0x5F3759DF - (bits_of_float(big) >> 1));
-  const float half = 0.5f * big;
-  y = y * (1.5f - half * y * y);
-  y = y * (1.5f - half * y * y);
-  y = y * (1.5f - half * y * y);
-  float root = big * y;
-  root = root + 0.5f * y * (big - root * root);
-  root = root * float_of_bits(chosen(tiny, 0x39800000, 0x3F800000)); // 2^-12 or 1
-  std::int32_t result = bits_of_float(root);
-  result = chosen(either(magnitude_of(x) == 0, bits_of_float(x) == infinite_magnitude), bits_of_float(x), result);
-  result |= chosen(both(bits_of_float(x) < 0, magnitude_of(x) != 0), 0x7FC00000, 0);
-  return unless_nan(x, float_of_bits(result));
-#endif
-}
-
 // The same functions for the other types; ops/double_functions.hpp has exp, tanh and erf.
 CLEAVE_FUNCTION inline double expm1_of(double x) { return std::expm1(x); }
 CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
+// Vector code with -fno-math-errno, which the target of CMake has.
+CLEAVE_FUNCTION inline float sqrt_of(float x) { return std::sqrt(x); }
 CLEAVE_FUNCTION inline double sqrt_of(double x) { return std::sqrt(x); }
 
 /// Integers compute in the unsigned type, where overflow wraps.

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <string_view>
 
-// Instructions that compilers do not make of plain loops: square roots of many numbers, which they keep scalar because
-// of errno, and stores that go past the caches. As assembly, since <immintrin.h> takes longer to compile than this.
+// Stores that go past the caches, which compilers do not make of plain loops. As assembly, since <immintrin.h> takes
+// longer to compile than this.
 
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__HIPCC__)
 #define CLEAVE_X86_VECTORS 1
@@ -38,16 +38,8 @@ template <class T>
 using wide [[gnu::vector_size(wide_bytes), gnu::may_alias]] = T;
 
 #if defined(__AVX__)
-inline void take_root(wide<float>& x) { asm("vsqrtps %0, %0" : "+v"(x)); }
-inline void take_root(wide<double>& x) { asm("vsqrtpd %0, %0" : "+v"(x)); }
-inline void take_root(float& x) { asm("vsqrtss %0, %0, %0" : "+v"(x)); }
-inline void take_root(double& x) { asm("vsqrtsd %0, %0, %0" : "+v"(x)); }
 inline void store_past_caches(wide<float>* to, wide<float> x) { asm volatile("vmovntps %1, %0" : "=m"(*to) : "v"(x)); }
 #else
-inline void take_root(wide<float>& x) { asm("sqrtps %0, %0" : "+x"(x)); }
-inline void take_root(wide<double>& x) { asm("sqrtpd %0, %0" : "+x"(x)); }
-inline void take_root(float& x) { asm("sqrtss %0, %0" : "+x"(x)); }
-inline void take_root(double& x) { asm("sqrtsd %0, %0" : "+x"(x)); }
 inline void store_past_caches(wide<float>* to, wide<float> x) { asm volatile("movntps %1, %0" : "=m"(*to) : "x"(x)); }
 #endif
 #endif
@@ -55,28 +47,8 @@ inline void store_past_caches(wide<float>* to, wide<float> x) { asm volatile("mo
 } // namespace detail
 
 #if defined(CLEAVE_X86_VECTORS)
-/// Whether `take_roots` is faster than a loop over `sqrt_of`. It is not where the user's flags permit vector code.
-#if defined(__NO_MATH_ERRNO__)
-inline constexpr bool has_block_roots = false;
-#else
-inline constexpr bool has_block_roots = true;
-#endif
 /// Whether `store_bytes_past_caches` does what it says.
 inline constexpr bool has_stores_past_caches = true;
-
-/// The square roots of n numbers, in place. Of negative ones NaN.
-template <class T>
-void take_roots(T* x, std::int64_t n) {
-  constexpr std::int64_t lanes = detail::wide_bytes / std::int64_t{sizeof(T)};
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    detail::wide<T> v;
-    std::memcpy(&v, x + i, sizeof(v));
-    detail::take_root(v);
-    std::memcpy(x + i, &v, sizeof(v));
-  }
-  for (; i < n; ++i) detail::take_root(x[i]);
-}
 
 /// Copies bytes to memory that nothing reads soon: the lines of the target are not fetched first. `to` is aligned to 64
 /// bytes. Other threads see the bytes after `finish_stores_past_caches`. `each_line(i)` is called for each whole line
@@ -104,10 +76,7 @@ inline void finish_stores_past_caches() { asm volatile("sfence" ::: "memory"); }
 /// Prefetches a line of the cache. The address need not be valid.
 inline void prefetch_line(const void* at) { __builtin_prefetch(at); }
 #else
-inline constexpr bool has_block_roots = false;
 inline constexpr bool has_stores_past_caches = false;
-template <class T>
-void take_roots(T*, std::int64_t) {}
 template <class EachLine>
 void store_bytes_past_caches(void* to, const void* from, std::int64_t bytes, const EachLine&) {
   std::memcpy(to, from, as_size(bytes));
