@@ -3,6 +3,7 @@
 // expect: unknown_size bytes_for_no_dim.cpp:@here
 // of: the compiler
 // errors-gcc: 2 a condition that is no constant, and why
+// alone: the second error of g++ names a header alone
 // mend: Name a dim or an axis of the function, with a size that it can have.
 #include "names.hpp"
 

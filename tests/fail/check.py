@@ -12,13 +12,23 @@ Lines of the program that this script reads:
   // of: the compiler                no sentence of the library: catalogue.py leaves the program out
   // flags: -Werror=unused-result    options of the compiler, for a warning that is expected
   // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
+  // alone: why                      a program that is not in a batch; one with flags is not in a batch either
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
 
+One program:   check.py --compiler g++ --id GNU --core FILE --runtime FILE and_and.cpp
+A batch:       check.py ... --batch 3/12 --into batch.cpp *.cpp
+
+`--batch 3/12` divides the programs into 12 batches and compiles the third as one source: each program in a namespace of its own,
+under its own file name and line numbers. The diagnostics are divided by the file that they name, and each program is checked by its
+share as if it were alone. Diagnostics that name no program or several are a failure of the batch. Compilers report a template that is
+instantiated with the same arguments only once, so programs with the same fault are in different batches, as far as there are enough.
+
 Most programs include names.hpp first, and those that need Kokkos and MPI the whole library after it. `--precompile FOLDER`
-compiles either once for a compiler (the second with `--all`); the same option with a source makes use of that.
+compiles either once for a compiler (the second with `--include all`); the same option with a source makes use of that.
 """
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -26,10 +36,15 @@ import shlex
 import subprocess
 import sys
 
+from catalogue import faults
+
 
 # More than fits on a screen is not read.
 MOST_LINES = 25
 FACT = re.compile(r"(op|dim|axis|collective)=(.*)")
+NOTE = re.compile(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs|flags|alone):\s*(.*)")
+FAULTS = set(faults())
+COUNT = re.compile(r"\d+ (errors?|warnings?)( and \d+ errors?)? generated\.")
 
 
 def occurs(word: str, output: str) -> bool:
@@ -40,8 +55,86 @@ def occurs(word: str, output: str) -> bool:
     return re.search(rf'\b{role}_named<(cleave::(v0::)?)?text<[^>]*>\{{"{re.escape(name)}"\}}', output) is not None
 
 
+class Program:
+    """What a program says about itself, and whether the compiler says that too."""
+
+    def __init__(self, path: str, clang: bool):
+        self.path = os.path.abspath(path)
+        self.name = os.path.basename(path)
+        with open(path, encoding="utf-8") as file:
+            self.text = file.read().splitlines()
+        self.wanted: list[str] = []
+        self.flags: list[str] = []
+        self.runtime, self.alone, self.here, self.most, self.errors = False, False, None, MOST_LINES, 1
+        for number, line in enumerate(self.text, 1):
+            if match := NOTE.match(line):
+                self.read(*match.groups(), clang)
+            elif re.search(r"//\s*here\s*$", line):
+                self.here = number
+        self.wanted = [word.replace("@here", str(self.here)) for word in self.wanted]
+
+    def read(self, key: str, text: str, clang: bool) -> None:
+        key, _, compiler = key.partition("-")
+        if compiler and clang != (compiler == "clang"):
+            return
+        if key == "needs":
+            self.runtime = self.runtime or "runtime" in text
+        elif key == "flags":
+            self.flags += text.split()
+            self.alone = True
+        elif key == "alone":
+            self.alone = True
+        elif key == "lines":
+            self.most = int(text.split()[0])
+        elif key == "errors":
+            self.errors = int(text.split()[0])
+        else:
+            lexer = shlex.shlex(text, posix=True)
+            lexer.whitespace_split, lexer.commenters, lexer.quotes, lexer.escape = True, "", '"', ""
+            self.wanted += list(lexer)
+
+    def fault(self) -> str:
+        """The fault that it expects, or its own name where the compiler words the error."""
+        return next((word for word in self.wanted if word in FAULTS), self.name)
+
+    def unfit(self, runtime: bool) -> list[str]:
+        """Why a batch with or without Kokkos and MPI cannot have the program."""
+        found = []
+        if self.alone or any(re.match(r"\s*#(?!include)", line) for line in self.text):
+            found.append("a program with '// alone:', '// flags:' or a macro is in no batch")
+        if self.runtime != runtime:
+            found.append("programs with '// needs: runtime' and others are in one batch")
+        return found
+
+    def mistakes(self) -> list[str]:
+        """What is wrong with the program's own lines."""
+        found = []
+        if not self.wanted:
+            found.append("no line '// expect: words'")
+        if any("@here" in line for line in self.text if NOTE.match(line)) and self.here is None:
+            found.append("an expectation uses @here, and no line ends in '// here'")
+        return found
+
+    def differences(self, output: list[str]) -> list[str]:
+        """How the diagnostics of the program differ from what it expects."""
+        text = "\n".join(output)
+        errors = sum(bool(re.search(r"\berror:", line)) for line in output)
+        found = [f"the diagnostics lack: {word}" for word in self.wanted if not occurs(word, text)]
+        if errors == 0:
+            found.insert(0, "it compiles")
+        if errors != self.errors:
+            found.append(f"{errors} errors instead of {self.errors}")
+        if f"{self.name}:" not in text and f'"{self.name}"' not in text:
+            found.append("the diagnostics do not name the file")
+        # Its lines that say which file includes which are not counted: they depend on what the program includes.
+        lines = [line for line in output if not re.match(r"In file included from |\s+from ", line)]
+        if len(lines) > self.most:
+            found.append(f"{len(lines)} lines of diagnostics, more than {self.most}")
+        return found
+
+
 def options_of(arguments: argparse.Namespace, clang: bool, runtime: bool) -> list[str]:
-    limits = ["-fconstexpr-steps=100000000"] if clang else ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
+    limits = ["-fconstexpr-steps=100000000", "-ferror-limit=0"] if clang else ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
     with open(arguments.runtime if runtime else arguments.core, encoding="utf-8") as file:
         options = file.read().splitlines()
     openmp = (arguments.openmp or ["-fopenmp"]) if runtime else []
@@ -63,6 +156,105 @@ def precompile(folder: pathlib.Path, name: str, command: list[str], clang: bool)
     return subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(out)], check=False).returncode
 
 
+def diagnostics(arguments: argparse.Namespace, clang: bool, runtime: bool, options: list[str], source: str) -> list[str]:
+    """The lines that the compiler prints about a source."""
+    command = [arguments.compiler, "-fsyntax-only", *options_of(arguments, clang, runtime), *options, source]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                            errors="replace", env=dict(os.environ, LC_ALL="C"), check=False)
+    return [line for line in result.stdout.splitlines() if not COUNT.fullmatch(line)]
+
+
+def told(program: Program, output: list[str], found: list[str]) -> int:
+    """Prints the diagnostics of a program, and how it differs from what it expects."""
+    print("\n".join(output))
+    print(f"{len(output)} lines of diagnostics")
+    for difference in found:
+        print(f"{program.path}: {difference}")
+    return 1 if found else 0
+
+
+def check_one(arguments: argparse.Namespace, clang: bool, program: Program) -> int:
+    options = program.flags
+    first = next((line for line in program.text if line and not line.startswith("//")), "")
+    if arguments.precompile and first == '#include "names.hpp"':
+        options = options + precompiled(arguments.precompile, "all" if program.runtime else "names", clang)
+    output = diagnostics(arguments, clang, program.runtime, options, program.path)
+    return told(program, output, program.mistakes() or program.differences(output))
+
+
+def space_of(name: str) -> str:
+    """The namespace of a program in a batch."""
+    return f'batch_{name.removesuffix(".cpp")}'
+
+
+def batched(programs: list[Program]) -> str:
+    """The source of a batch: the includes of all programs, then each program without its includes and its main."""
+    includes = {line: None for program in programs for line in program.text if line.startswith("#include <")}
+    parts = list(includes)
+    for program in programs:
+        parts.append(f'namespace {space_of(program.name)} {{\n#line 1 "{program.path}"')
+        parts += ["" if line.startswith("#include") or line == "int main() {}" else line for line in program.text]
+        parts.append("}")
+    return "\n".join(parts) + "\n"
+
+
+def divided(output: list[str], names: set[str]) -> tuple[dict[str, list[str]], list[list[str]]]:
+    """The diagnostics of each program, and those that name no program or several.
+
+    A diagnostic is an error or a warning, with the lines before it that say where it is, and its notes after it. Lines that say where
+    something is belong to what follows them.
+    """
+    blocks: list[list[str]] = []
+    where: list[str] = []
+    for line in output:
+        severity = re.search(r":(?:\d+:)* (?:fatal )?(error|warning|note):", line)
+        if severity and severity.group(1) != "note" or not severity and not blocks:
+            blocks.append(where + [line]) if severity else where.append(line)
+            where = [] if severity else where
+        elif severity:
+            blocks[-1] += where + [line]
+            where = []
+        elif where or re.match(r"In file included from |\S+: In |\S+: +(required|recursively required)|\S+: At global scope", line):
+            where.append(line)
+        else:
+            blocks[-1].append(line)
+    shares: dict[str, list[str]] = collections.defaultdict(list)
+    strays = [where] if where else []
+    for block in blocks:
+        named = {name for line in block for name in re.findall(r'(\w+\.cpp)[":]', line)} & names
+        if len(named) == 1:
+            name = named.pop()
+            shares[name] += [line.replace(f"{space_of(name)}::", "") for line in block]
+        else:
+            strays.append(block)
+    return shares, strays
+
+
+def check_batch(arguments: argparse.Namespace, clang: bool, programs: list[Program]) -> int:
+    part, parts = (int(number) for number in arguments.batch.split("/"))
+    # Programs of one fault follow each other, so they are in different batches.
+    chosen = sorted(programs, key=lambda program: (program.fault(), program.name))[part - 1::parts]
+    runtime = chosen[0].runtime
+    source = arguments.into
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(batched(chosen), encoding="utf-8")
+    options = precompiled(arguments.precompile, "all" if runtime else "names", clang)
+    shares, strays = divided(diagnostics(arguments, clang, runtime, options, str(source)), {program.name for program in chosen})
+    failed = bool(strays)
+    for block in strays:
+        print("\n".join(block))
+        print(f"{source}: the lines above name no program of the batch, or several\n")
+    for program in chosen:
+        if found := program.unfit(runtime) or program.mistakes() or program.differences(shares[program.name]):
+            failed = True
+            told(program, shares[program.name], found)
+            options = sys.argv[:sys.argv.index("--batch")]
+            print(f"alone: {shlex.join([sys.executable, *options, program.path])}")
+            print("If it passes alone, another program of the batch hides its error: write '// alone: why' into it.\n")
+    print(f"{len(chosen)} programs: {' '.join(program.name for program in chosen)}")
+    return 1 if failed else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", required=True)
@@ -71,75 +263,20 @@ def main() -> int:
     parser.add_argument("--runtime", required=True, help="file with the options of Cleave::Cleave")
     parser.add_argument("--openmp", action="append", help="an option for OpenMP; may be repeated; default: -fopenmp")
     parser.add_argument("--precompile", type=pathlib.Path, help="folder with precompiled headers; without a source, compiles one")
-    parser.add_argument("--all", action="store_true", help="compile the whole library, not names.hpp alone")
-    parser.add_argument("source", nargs="?")
+    parser.add_argument("--include", choices=["names", "all"], default="names", help="what --precompile compiles")
+    parser.add_argument("--batch", help="K/N: check the K-th of N batches of the sources, with --into and --precompile")
+    parser.add_argument("--into", type=pathlib.Path, help="the file to write the source of the batch to")
+    parser.add_argument("sources", nargs="*")
     arguments = parser.parse_args()
 
-    if arguments.source is None:
-        clang = "Clang" in arguments.id
-        command = [arguments.compiler, *options_of(arguments, clang, arguments.all)]
-        return precompile(arguments.precompile, "all" if arguments.all else "names", command, clang)
-    with open(arguments.source, encoding="utf-8") as file:
-        lines = file.read().splitlines()
     clang = "Clang" in arguments.id
-    wanted, flags, runtime, here, most, count = [], [], False, None, MOST_LINES, 1
-    for number, line in enumerate(lines, 1):
-        match = re.match(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs|flags):\s*(.*)", line)
-        if match:
-            key, text = match.groups()
-            if key == "needs":
-                runtime = runtime or "runtime" in text
-            elif key == "flags":
-                flags += text.split()
-            elif key.startswith("lines"):
-                if key == "lines" or clang == (key == "lines-clang"):
-                    most = int(text.split()[0])
-            elif key.startswith("errors"):
-                if clang == (key == "errors-clang"):
-                    count = int(text.split()[0])
-            elif key == "expect" or clang == (key == "expect-clang"):
-                lexer = shlex.shlex(text, posix=True)
-                lexer.whitespace_split, lexer.commenters, lexer.quotes, lexer.escape = True, "", '"', ""
-                wanted += list(lexer)
-        elif re.search(r"//\s*here\s*$", line):
-            here = number
-    if not wanted:
-        print(f"{arguments.source}: no line '// expect: words'")
-        return 1
-    if any("@here" in word for word in wanted) and here is None:
-        print(f"{arguments.source}: an expectation uses @here, and no line ends in '// here'")
-        return 1
-    wanted = [word.replace("@here", str(here)) for word in wanted]
-
-    command = [arguments.compiler, "-fsyntax-only", *options_of(arguments, clang, runtime), *flags]
-    first = next((line for line in lines if line and not line.startswith("//")), "")
-    if arguments.precompile and first == '#include "names.hpp"':
-        command += precompiled(arguments.precompile, "all" if runtime else "names", clang)
-    command.append(arguments.source)
-    environment = dict(os.environ, LC_ALL="C")
-    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            encoding="utf-8", errors="replace", env=environment, check=False)
-    output = result.stdout
-
-    errors = [line for line in output.splitlines() if re.search(r"\berror:", line)]
-    faults = []
-    if result.returncode == 0:
-        faults.append("it compiles")
-    faults += [f"the diagnostics lack: {word}" for word in wanted if not occurs(word, output)]
-    if len(errors) != count:
-        faults.append(f"{len(errors)} errors instead of {count}")
-    name = os.path.basename(arguments.source)
-    if f"{name}:" not in output and f'"{name}"' not in output:
-        faults.append("the diagnostics do not name the file")
-    # Its lines that say which file includes which are not counted: they depend on what the program includes.
-    lines = [line for line in output.splitlines() if not re.match(r"In file included from |\s+from ", line)]
-    if len(lines) > most:
-        faults.append(f"{len(lines)} lines of diagnostics, more than {most}")
-    print(output)
-    print(f"{len(lines)} lines of diagnostics")
-    for fault in faults:
-        print(f"{arguments.source}: {fault}")
-    return 1 if faults else 0
+    if not arguments.sources:
+        command = [arguments.compiler, *options_of(arguments, clang, arguments.include == "all")]
+        return precompile(arguments.precompile, arguments.include, command, clang)
+    programs = [Program(source, clang) for source in arguments.sources]
+    if arguments.batch:
+        return check_batch(arguments, clang, programs)
+    return max(check_one(arguments, clang, program) for program in programs)
 
 
 if __name__ == "__main__":
