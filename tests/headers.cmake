@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Every header compiles alone, and a second time after that. A header that another one includes first is compiled alone there, and
-# has no source of its own. Those of the rooms that see the standard library only are compiled with
-# Cleave::core, so that an include of Kokkos or MPI in them is an error. The others take twice as long, most of it for Kokkos and
-# MPI. So those that the documents do not name get them from the precompiled header; the test `rooms` sees where one does not
-# include them. The preset debug compiles all of them alone.
+# Every header compiles alone, and a second time after that; headers.py says how one source proves that of many headers. Those of the
+# rooms that see the standard library only are compiled with Cleave::core, so that an include of Kokkos or MPI in them is an error. The
+# others take twice as long, most of it for Kokkos and MPI. So those that the documents do not name get them from the precompiled header;
+# the test `rooms` sees where one does not include them. The preset debug compiles all of them alone.
 option(CLEAVE_HEADERS_ALONE "Compile each header without a precompiled header" OFF)
 
 set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan simulate nn optim solve stencil)
@@ -46,33 +45,13 @@ foreach(header IN LISTS headers)
 endforeach()
 
 foreach(part core runtime inner)
-  set(first_includes "")
-  foreach(header IN LISTS ${part}_headers)
-    file(STRINGS "${PROJECT_SOURCE_DIR}/include/${header}" include REGEX "^#include" LIMIT_COUNT 1)
-    string(REGEX REPLACE "#include <(.*)>" "\\1" include "${include}")
-    list(APPEND first_includes "${include}")
-  endforeach()
-  set(${part}_sources "")
-  foreach(header IN LISTS ${part}_headers)
-    if(NOT header IN_LIST first_includes)
-      string(REGEX REPLACE "\\.hpp$" ".cpp" source "${CMAKE_CURRENT_BINARY_DIR}/headers/${header}")
-      set(text "#include <${header}>\n")
-      # And those that it includes first.
-      while(header IN_LIST ${part}_headers)
-        string(APPEND text "#include <${header}>\n")
-        list(FIND ${part}_headers "${header}" at)
-        list(GET first_includes ${at} header)
-      endwhile()
-      file(CONFIGURE OUTPUT "${source}" CONTENT "${text}")
-      list(APPEND ${part}_sources "${source}")
-    endif()
-  endforeach()
-endforeach()
-
-foreach(part core runtime inner)
-  if(${part}_sources)
+  if(${part}_headers)
+    execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/headers.py" --include "${PROJECT_SOURCE_DIR}/include"
+                            --into "${CMAKE_CURRENT_BINARY_DIR}/headers" ${${part}_headers}
+                    OUTPUT_VARIABLE sources COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCHALL "[^\n]+" sources "${sources}")
     set(target cleave_${part}_headers)
-    add_library(${target} OBJECT ${${part}_sources})
+    add_library(${target} OBJECT ${sources})
     target_link_libraries(${target} PRIVATE cleave_own)
     if(part STREQUAL "core")
       target_link_libraries(${target} PRIVATE Cleave::core)
