@@ -36,12 +36,13 @@ function(cleave_mpi_command out ranks)
   set(${out} ${command} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
 endfunction()
 
-# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. It has the machine to itself.
+# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. Others run beside it, whatever the number of
+# ranks: for most of a short test, the launcher sleeps.
 # cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
 function(cleave_add_mpi_test name program ranks)
   cleave_mpi_command(mpirun ${ranks})
   add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 900 RUN_SERIAL TRUE PROCESSORS ${ranks})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 900)
 endfunction()
 
 # Registers a test whose exit status and words both count, through tests/expect.py: EXIT is zero, or fault for a status that the program
@@ -50,10 +51,8 @@ endfunction()
 function(cleave_expect_test name)
   cmake_parse_arguments(arg "" "PROGRAM;RANKS;EXIT;LINES" "SAYS;ARGUMENTS" ${ARGN})
   set(mpirun "")
-  set(properties "")
   if(arg_RANKS)
     cleave_mpi_command(mpirun ${arg_RANKS})
-    set(properties RUN_SERIAL TRUE PROCESSORS ${arg_RANKS})
   endif()
   set(expect ${Python3_EXECUTABLE} "${PROJECT_SOURCE_DIR}/tests/expect.py" --exit ${arg_EXIT})
   foreach(words IN LISTS arg_SAYS)
@@ -63,5 +62,5 @@ function(cleave_expect_test name)
     list(APPEND expect --lines ${arg_LINES})
   endif()
   add_test(NAME ${name} COMMAND ${expect} -- ${mpirun} $<TARGET_FILE:${arg_PROGRAM}> ${arg_ARGUMENTS} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 120 ${properties})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 120)
 endfunction()
