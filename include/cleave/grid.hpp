@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/anything.hpp>
-#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/functions.hpp>
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/base/rejected.hpp>
-#include <cleave/base/whole_numbers.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/layout/sharding.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Laws of names and layouts, checked by compiling.
-#include <cleave/base/narrowed.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/graph/verify.hpp>
 #include <cleave/layout/moved.hpp>
 #include <cleave/type/abstract.hpp>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/fault.hpp>
-#include <cleave/base/text.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/environment.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/owned.hpp>

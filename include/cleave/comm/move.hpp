@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/owned.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/comm/all_gather.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/all_to_all.hpp>

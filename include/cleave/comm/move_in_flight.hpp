@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/owned.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/comm/all_reduce_in_flight.hpp>
 #include <cleave/comm/collective_permute.hpp>
 

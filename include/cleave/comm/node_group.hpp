@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/base/tuned_size.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/enum_table.hpp>
+#include <cleave/base/containers.hpp>
+#include <cleave/base/functions.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/optional_function.hpp>
 #include <cleave/cost/placed_op.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/cost/strategy.hpp>

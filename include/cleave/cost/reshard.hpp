@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/static_vector.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/cost/collective.hpp>
 
 namespace cleave::inline v0 {

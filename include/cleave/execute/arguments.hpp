@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/owned.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/errors.hpp>

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/as_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/execute/given_strides.hpp>
 #include <cleave/execute/slices_in_place.hpp>

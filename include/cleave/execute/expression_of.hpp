@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/base/underlying.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/comm/broadcast.hpp>
 #include <cleave/comm/grid_state.hpp>

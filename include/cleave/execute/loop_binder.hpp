@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/kernels/expression.hpp>

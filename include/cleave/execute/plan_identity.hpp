@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/program/program_view.hpp>
 

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/narrowed.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/execute/bands.hpp>
 #include <cleave/execute/indexed_products.hpp>
 #include <cleave/execute/steps/all.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/remap.hpp>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/fields.hpp>
-#include <cleave/base/numbered_list.hpp>
 #include <cleave/type/abstract.hpp>
 
 namespace cleave::inline v0 {

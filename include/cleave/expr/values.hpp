@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
-#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/text.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/expr/tree.hpp>
 #include <cleave/record/numbered_names.hpp>

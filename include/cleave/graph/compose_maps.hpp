@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/narrowed.hpp>
-#include <cleave/base/optional_value.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/graph/graph.hpp>
 
 #include <optional>

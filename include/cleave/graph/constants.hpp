@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/narrowed.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/permute_later.hpp>
 

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/fault.hpp>
-#include <cleave/base/fixed_array.hpp>
-#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/narrowed.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/graph/op.hpp>
 #include <cleave/layout/index_map.hpp>
 #include <cleave/type/tensor_type.hpp>

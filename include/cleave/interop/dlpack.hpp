@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/interop/agreed.hpp>
 #include <cleave/interop/errors.hpp>
 #include <cleave/tensor/tensor.hpp>

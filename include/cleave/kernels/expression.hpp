@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/storage/as.hpp>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/kernels/gemm_call.hpp>
 #include <cleave/kernels/small_gemm.hpp>
 #include <cleave/kernels/vector_products.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/kernels/matrix.hpp>
 #include <cleave/storage/device_blas.hpp>
 #include <cleave/storage/memory.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
 #include <cleave/kernels/small_gemm.hpp>
 

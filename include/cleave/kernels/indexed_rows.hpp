@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/kernels/index_block.hpp>
 #include <cleave/kernels/indexed_rows_on_device.hpp>
 #include <cleave/storage/memory.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/kernels/lines_past_caches.hpp>
 #include <cleave/kernels/operands.hpp>
 #include <cleave/storage/flat_loops.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/rows.hpp>

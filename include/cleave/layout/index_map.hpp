@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/enum_table.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/layout/blocks.hpp>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/enum_table.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/expr/values.hpp>
 
 #include <bit>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/small_set.hpp>
+#include <cleave/base/containers.hpp>
 
 namespace cleave::inline v0 {
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/fixed_array.hpp>
-#include <cleave/base/indexed_span.hpp>
-#include <cleave/base/static_vector.hpp>
+#include <cleave/base/containers.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/mesh/axis_list.hpp>
 
 #include <cstdint>

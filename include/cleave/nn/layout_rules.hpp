@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/functions.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/nn/attention.hpp>

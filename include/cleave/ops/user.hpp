@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/function.hpp>
-#include <cleave/base/indexed_span.hpp>
-#include <cleave/base/optional_function.hpp>
+#include <cleave/base/functions.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/spec.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/optim/leaves.hpp>
 #include <cleave/optim/schedule.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 

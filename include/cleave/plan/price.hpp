@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/cost/region.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>

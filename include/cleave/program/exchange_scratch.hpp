@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/aligned.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/program/exchange_pieces.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/aligned.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/layout/box_copy.hpp>
 #include <cleave/program/program_view.hpp>
 

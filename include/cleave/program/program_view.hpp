@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/program.hpp>
 
 #include <array>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/type/tensor_type.hpp>
 
 #include <array>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/functions.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/optional_function.hpp>
 #include <cleave/record/value.hpp>
 
 namespace cleave::inline v0 {

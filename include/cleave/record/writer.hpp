@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/spec.hpp>
 #include <cleave/ops/table.hpp>

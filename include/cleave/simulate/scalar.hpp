@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/enum_table.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/base/error.hpp>
-#include <cleave/base/optional_value.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/simulate/errors.hpp>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/simulate/slices.hpp>
 
 namespace cleave::inline v0 {

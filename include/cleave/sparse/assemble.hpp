@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/shards.hpp>

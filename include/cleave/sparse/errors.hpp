@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 
 #include <cstdint>
 #include <string>

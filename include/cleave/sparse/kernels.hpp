@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/expr/values.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/shards.hpp>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/aligned.hpp>
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/errors.hpp>
 

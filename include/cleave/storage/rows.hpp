@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/function.hpp>
-#include <cleave/base/tuned_size.hpp>
+#include <cleave/base/functions.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/vectorise.hpp>

@@ -4,6 +4,7 @@
 
 #include <cleave/base/as_size.hpp>
 #include <cleave/base/environment.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/base/tuned_size.hpp>
 #include <cleave/storage/as.hpp>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
-#include <cleave/base/indexed_span.hpp>
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/grid_copy.hpp>
 #include <cleave/storage/as.hpp>

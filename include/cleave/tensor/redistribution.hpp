@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/as_size.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/messages.hpp>

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/error.hpp>
-#include <cleave/base/indexed_span.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/collective_permute.hpp>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/owned.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/tensor/call.hpp>
 

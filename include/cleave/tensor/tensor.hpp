@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/anything.hpp>
-#include <cleave/base/as_size.hpp>
-#include <cleave/base/whole_numbers.hpp>
+#include <cleave/base/functions.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/storage/as.hpp>

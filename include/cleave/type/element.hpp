@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
-#include <cleave/base/enum_table.hpp>
+#include <cleave/base/containers.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/base/rejected.hpp>
 
 #include <cstdint>

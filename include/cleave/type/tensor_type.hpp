@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/fixed_array.hpp>
+#include <cleave/base/containers.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/type/dim_set.hpp>
 #include <cleave/type/element.hpp>

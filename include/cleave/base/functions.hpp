@@ -3,6 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+/// Marks what kernels call. Compilers for CUDA and HIP must be told; to every other it is nothing.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define CLEAVE_FUNCTION __host__ __device__
+#else
+#define CLEAVE_FUNCTION
+#endif
 
 namespace cleave::inline v0 {
 
@@ -20,5 +29,17 @@ struct optional_function<R(Arguments...)> {
   constexpr optional_function(std::nullptr_t) {}
   constexpr optional_function(R (*f)(Arguments...)) : call(f), given(true) {}
 };
+
+namespace detail {
+
+/// A parameter that takes any argument, a list in braces too, by a conversion. A function with such parameters is
+/// chosen where no other fits, and says what to write instead.
+struct anything {
+  template <class T>
+  constexpr anything(const T&) {}
+  constexpr anything(std::initializer_list<std::int64_t>) {}
+};
+
+} // namespace detail
 
 } // namespace cleave::inline v0
