@@ -429,7 +429,7 @@ expression(f, "cut_indices[i] == beyond_all ? length : low", "low", "mpi:*")
 expression(f, "rank >= how_.extent || next == all.size()", "next == all.size()", "mpi:*")
 f = "kernels/sort_slices.hpp"
 expression(f, "!all.order(keys[b], keys[a]) && indices[a] < indices[b]", "false", "mpi:*")
-f = "layout/box_copy.hpp"
+f = "layout/box.hpp"
 expression(f, "last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i]",
            "last >= 0 && c.from[last] == from[i] * extents[i]", "mpi:*")
 f = "storage/box.hpp"

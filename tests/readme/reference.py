@@ -27,8 +27,8 @@ PAGE = ROOT / "docs" / "reference.md"
 CHAPTERS = [
     ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), "tensor/copy.hpp", "tensor/bridge.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
-    ("Meshes, dims and layouts", "", ["mesh/axis.hpp", ("mesh/axis_set.hpp", ["max_axes"]), ("mesh/mesh_value.hpp", ["dynamic", "named_size"]),
-                                      "layout/sharding.hpp", ("layout/spec.hpp", ["dim_ref", "spec"]), ("layout/layout.hpp", ["max_rank", "reduction"]),
+    ("Meshes, dims and layouts", "", [("mesh/mesh_value.hpp", ["axis", "MeshAxis", "dynamic", "named_size"]), ("mesh/axis_list.hpp", ["max_axes"]),
+                                      "layout/sharding.hpp", ("layout/layout.hpp", ["dim_ref", "spec", "max_rank", "reduction"]),
                                       ("layout/blocks.hpp", ["nests"])]),
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
     ("Plans", "", [("plan/plan.hpp", ["plan", "planned"]),

@@ -3,7 +3,7 @@
 //
 // Lists of axes, coordinates and nesting against plain models, by compiling and by running.
 #include <cleave/layout/moved.hpp>
-#include <cleave/type/dim_set.hpp>
+#include <cleave/type/tensor_type.hpp>
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/execute/errors.hpp>
-#include <cleave/mesh/axis.hpp>
+#include <cleave/mesh/mesh_value.hpp>
 #include <cleave/ops/user.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -5,8 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/expr/tree.hpp>
-#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/loop.hpp>
+#include <cleave/type/tensor_type.hpp>
 
 #include <utility>
 

@@ -4,8 +4,8 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/expr/functions.hpp>
-#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/remap.hpp>
+#include <cleave/type/tensor_type.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -7,7 +7,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/expr/tree.hpp>
-#include <cleave/record/numbered_names.hpp>
+#include <cleave/type/tensor_type.hpp>
 
 #include <initializer_list>
 

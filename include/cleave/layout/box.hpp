@@ -43,4 +43,79 @@ constexpr box intersect(const box& a, const box& b) {
   return c;
 }
 
+/// The strides of an array in elements, by position.
+using strides = fixed_array<std::int64_t, max_rank>;
+
+/// Strides of a LayoutRight array.
+constexpr strides strides_of(const shape& s) {
+  strides stride{};
+  std::int64_t step = 1;
+  for (int i = s.rank - 1; i >= 0; --i) {
+    stride[i] = step;
+    step *= s[i];
+  }
+  return stride;
+}
+
+/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in
+/// elements.
+struct box_copy {
+  int rank = 0;
+  fixed_array<std::int64_t, max_rank> extent{};
+  strides from{};
+  strides to{};
+  std::int64_t from_offset = 0;
+  std::int64_t to_offset = 0;
+  std::int64_t elements = 0;
+
+  /// Whether the box is one run of memory on both sides.
+  constexpr bool contiguous() const { return elements == 0 || rank == 0 || (rank == 1 && from[0] == 1 && to[0] == 1); }
+  /// Whether what is written is one run of memory.
+  constexpr bool writes_one_run() const { return elements == 0 || rank == 0 || (rank == 1 && to[0] == 1); }
+  /// The copy back.
+  constexpr box_copy reversed() const { return {rank, extent, to, from, to_offset, from_offset, elements}; }
+};
+
+/// Describes a copy. Dims of extent 1 vanish, neighbours merge.
+constexpr box_copy make_copy(const shape& extents, const strides& from, std::int64_t from_offset, const strides& to,
+                             std::int64_t to_offset) {
+  box_copy c;
+  c.from_offset = from_offset;
+  c.to_offset = to_offset;
+  c.elements = extents.elements();
+  for (int i = 0; i < extents.rank; ++i) {
+    if (extents[i] == 1) continue;
+    const int last = c.rank - 1;
+    const bool merges = last >= 0 && c.from[last] == from[i] * extents[i] && c.to[last] == to[i] * extents[i];
+    const int at = merges ? last : c.rank++;
+    c.extent[at] = merges ? c.extent[at] * extents[i] : extents[i];
+    c.from[at] = from[i];
+    c.to[at] = to[i];
+  }
+  return c;
+}
+
+/// Flat position, in the array of a shard with these strides, of the first element of a part of it.
+constexpr std::int64_t position_in(const box& shard, const box& part, const strides& stride) {
+  std::int64_t flat = 0;
+  for (int i = 0; i < shard.rank; ++i) flat += (part[i].begin - shard[i].begin) * stride[i];
+  return part.elements() == 0 ? 0 : flat;
+}
+constexpr std::int64_t position_in(const box& shard, const box& part) {
+  return position_in(shard, part, strides_of(shard.extents()));
+}
+/// Copies a part from one shard's array to another's.
+constexpr box_copy copy_between(const box& part, const box& from, const box& to) {
+  return make_copy(part.extents(), strides_of(from.extents()), position_in(from, part), strides_of(to.extents()),
+                   position_in(to, part));
+}
+/// Copies a part of a shard's array to `offset` of a packed buffer.
+constexpr box_copy copy_to_packed(const box& part, const box& from, std::int64_t offset) {
+  return make_copy(part.extents(), strides_of(from.extents()), position_in(from, part), strides_of(part.extents()),
+                   offset);
+}
+constexpr box_copy copy_from_packed(const box& part, const box& to, std::int64_t offset) {
+  return make_copy(part.extents(), strides_of(part.extents()), offset, strides_of(to.extents()), position_in(to, part));
+}
+
 } // namespace cleave::inline v0

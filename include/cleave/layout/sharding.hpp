@@ -4,8 +4,8 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/base/rejected.hpp>
-#include <cleave/layout/spec.hpp>
-#include <cleave/mesh/axis.hpp>
+#include <cleave/layout/layout.hpp>
+#include <cleave/mesh/mesh_value.hpp>
 
 #include <array>
 #include <type_traits>

@@ -2,11 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/mesh/axis_set.hpp>
+#include <cleave/base/containers.hpp>
 
 #include <cstdint>
 
 namespace cleave::inline v0 {
+
+/// The largest number of axes of a mesh.
+inline constexpr int max_axes = 7;
+
+/// A set of mesh axes.
+using axis_set = small_set<struct axes_of_mesh, std::uint8_t, max_axes>;
+
+constexpr axis_set axis_bit(int axis) { return 1u << axis; }
 
 /// The axes that shard one dim, major first. Four bits an axis, so that layouts copy and compare as integers.
 struct axis_list {

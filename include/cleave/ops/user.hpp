@@ -6,7 +6,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
-#include <cleave/layout/spec.hpp>
+#include <cleave/layout/layout.hpp>
 #include <cleave/ops/formula.hpp>
 
 #include <concepts>

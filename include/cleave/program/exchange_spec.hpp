@@ -4,7 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/exchange.hpp>
-#include <cleave/layout/box_copy.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 

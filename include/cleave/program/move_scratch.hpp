@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/layout/box_copy.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>

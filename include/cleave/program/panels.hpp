@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/layout/box_copy.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/product_form.hpp>
 #include <cleave/program/program_view.hpp>

@@ -4,7 +4,7 @@
 
 #include <cleave/base/rejected.hpp>
 #include <cleave/graph/graph.hpp>
-#include <cleave/layout/spec.hpp>
+#include <cleave/layout/layout.hpp>
 #include <cleave/type/element.hpp>
 
 #include <bit>

@@ -4,7 +4,7 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/graph/graph.hpp>
-#include <cleave/layout/spec.hpp>
+#include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
 
 #include <utility>

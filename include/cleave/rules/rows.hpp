@@ -5,10 +5,10 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
-#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 #include <cleave/rules/view.hpp>
+#include <cleave/type/tensor_type.hpp>
 
 namespace cleave::inline v0::detail {
 

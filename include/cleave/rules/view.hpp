@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/record/numbered_names.hpp>
 #include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
+#include <cleave/type/tensor_type.hpp>
 
 #include <array>
 

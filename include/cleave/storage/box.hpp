@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/layout/box_copy.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>

@@ -11,7 +11,7 @@
 #include <cleave/comm/errors.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/grid.hpp>
-#include <cleave/layout/spec.hpp>
+#include <cleave/layout/layout.hpp>
 #include <cleave/storage/as.hpp>
 #include <cleave/storage/fill.hpp>
 #include <cleave/tensor/errors.hpp>
