@@ -451,7 +451,7 @@ statement(f, "length += bytes;", "", "mpi:*")
 expression(f, "r.in_flight.remove(&all_) != 0", "false", "mpi:overlap.*")
 f = "execute/steps/exchange.hpp"
 statement(f, "if (!left_to_reader_ || r.checks != nullptr) r.steps[begun_]->finish(r);", "", "mpi:overlap.*")
-f = "program/held_memory.hpp"
+f = "plan/workspace.hpp"
 statement(f, "open.insert(open.begin() + static_cast<std::ptrdiff_t>(before), i);", "", "mpi:overlap.*")
 f = "program/buckets.hpp"
 statement(f, "if (!written) return false;", "", "mpi:*")

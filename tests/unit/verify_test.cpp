@@ -4,7 +4,7 @@
 // The verification of finished programs, and the pass that lets exchanges overlap, on steps written by hand: each
 // program breaks one rule.
 #include <cleave/plan/lower/lower.hpp>
-#include <cleave/program/held_memory.hpp>
+#include <cleave/plan/workspace.hpp>
 #include <cleave/program/verify.hpp>
 
 #include <gtest/gtest.h>

@@ -5,12 +5,41 @@
 #include <cleave/base/containers.hpp>
 #include <cleave/base/functions.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/cost/placed_op.hpp>
+#include <cleave/cost/collective.hpp>
 #include <cleave/cost/policy.hpp>
 #include <cleave/cost/strategy.hpp>
+#include <cleave/graph/graph.hpp>
 #include <cleave/ops/table.hpp>
 
 namespace cleave::inline v0 {
+
+/// One operation with the layouts of its operands and of its result: of a node under a strategy, or of a step of a
+/// program. Both are priced from this, so that they cost the same.
+struct placed_op {
+  struct tensor {
+    const tensor_type* type = nullptr;
+    layout where{};
+  };
+  tensor in[max_arity]{};
+  int arity = 0;
+  tensor out{};
+  indexed_span<const dim_map> maps{};
+  /// The dim along which it sorts, adds up or looks up.
+  dim_id along = no_dim;
+  /// The axes over which its step communicates.
+  axis_set over = 0;
+  /// Which operation of its class it is.
+  op code = op::input;
+  const user_entry* user = nullptr;
+
+  /// The axes that shard the result along its dim.
+  constexpr axis_list axes_along() const { return out.where[out.type->find(along)]; }
+};
+
+/// The most elements that a device has of a tensor.
+constexpr std::int64_t elements_of_busiest(const placed_op::tensor& t, const sizes& s) {
+  return largest_shape(shape_of(*t.type, s), t.where, s.axes).elements();
+}
 
 enum class step_kind : std::uint8_t;
 struct step;
@@ -147,3 +176,34 @@ struct op_rules {
 using op_rules_table = enum_table<op_class, op_rules, op_class_count>;
 
 } // namespace cleave::inline v0
+
+namespace cleave::inline v0::rules {
+
+/// Where a dim is in a tensor; -1 where it is not.
+constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
+constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) {
+  return g.nodes.at[n.in.items[k]].type;
+}
+
+/// Dims by name: each dim of the result is sharded alike wherever it appears, and each dim of `over` is reduced.
+constexpr void add_factors_by_name(const graph& g, const node& n, factor_list& list, int first_dim) {
+  for (int i = first_dim; i < n.type.rank; ++i) {
+    factor f;
+    f.at[in_result] = static_cast<std::int8_t>(i);
+    for (int k = 0; k < n.arity; ++k) f.at[k] = position_of(operand_type(g, n, k), n.type[i]);
+    list.push_back(f);
+  }
+  if (n.over == 0 || n.arity == 0) return;
+  const tensor_type& first = operand_type(g, n, 0);
+  for (int i = 0; i < first.rank; ++i) {
+    if ((n.over & dim_bit(first[i])) == 0) continue;
+    factor f;
+    f.type = factor_type::reduction;
+    f.at[0] = static_cast<std::int8_t>(i);
+    if (n.arity > 1) f.at[1] = position_of(operand_type(g, n, 1), first[i]);
+    list.push_back(f);
+  }
+}
+constexpr void factors_by_name(const graph& g, const node& n, factor_list& list) { add_factors_by_name(g, n, list, 0); }
+
+} // namespace cleave::inline v0::rules

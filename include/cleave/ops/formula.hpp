@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/containers.hpp>
-#include <cleave/graph/op.hpp>
+#include <cleave/graph/graph.hpp>
 
 #include <array>
 

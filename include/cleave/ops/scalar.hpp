@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/functions.hpp>
-#include <cleave/graph/op.hpp>
+#include <cleave/graph/graph.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/double_functions.hpp>
 #include <cleave/ops/philox.hpp>

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/simplify.hpp>
 #include <cleave/plan/lower/lower.hpp>
-#include <cleave/rules/verify.hpp>
+#include <cleave/rules/all.hpp>
 
 #include <type_traits>
 #include <utility>

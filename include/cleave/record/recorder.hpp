@@ -4,7 +4,6 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/record/region.hpp>
 #include <cleave/record/value.hpp>
 #include <cleave/record/writer.hpp>
 

@@ -4,8 +4,8 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/cost/candidates.hpp>
+#include <cleave/cost/op_rules.hpp>
 #include <cleave/program/step.hpp>
-#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
 #include <limits>

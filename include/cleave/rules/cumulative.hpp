@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/cost/candidates.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/loop.hpp>
 #include <cleave/rules/rows.hpp>
-#include <cleave/rules/whole_slices.hpp>
 
 #include <limits>
 

@@ -4,9 +4,9 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
+#include <cleave/cost/op_rules.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
-#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/reverse_context.hpp>
 #include <cleave/rules/update.hpp>
 

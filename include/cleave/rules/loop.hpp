@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cleave/cost/assignment.hpp>
+#include <cleave/cost/op_rules.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/recorder.hpp>
-#include <cleave/rules/by_name.hpp>
 
 namespace cleave::inline v0::detail {
 

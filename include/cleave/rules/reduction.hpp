@@ -4,9 +4,9 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
+#include <cleave/cost/op_rules.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
-#include <cleave/rules/by_name.hpp>
 #include <cleave/rules/cumulative.hpp>
 #include <cleave/rules/reverse_context.hpp>
 

@@ -7,7 +7,6 @@
 #include <cleave/cost/sorting.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/rows.hpp>
-#include <cleave/rules/whole_slices.hpp>
 
 namespace cleave::inline v0::detail {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/rules/by_name.hpp>
+#include <cleave/cost/op_rules.hpp>
 #include <cleave/rules/reverse_context.hpp>
 #include <cleave/type/tensor_type.hpp>
 
