@@ -16,7 +16,6 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/expr/top_k.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/tensor/copy.hpp>
 #include <cleave/tensor/make.hpp>

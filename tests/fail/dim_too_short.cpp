@@ -4,7 +4,7 @@
 // mend: Take at most as many elements as the dim has.
 #include "names.hpp"
 
-#include <cleave/expr/top_k.hpp>
+#include <cleave/expr/sort.hpp>
 
 using namespace fail_test;
 

@@ -242,7 +242,7 @@ expression(f, "s.joined || (s.pieces != 0 && go_together(steps_[position - 1], s
 f = "plan/lower/overlap_moves.hpp"
 expression(f, "added < 0 || added >= apart", "added < 0", "unit:Lower.*")
 statement(f, "order.wait_at(position, i);", "", "unit:Lower.*")
-f = "plan/lower/combine_exchanges.hpp"
+f = "plan/lower/combine.hpp"
 expression(f, "steps[first].axes != steps[late].axes", "false", "unit:Lower.*")
 expression(f, "steps[i].in_loop == steps[late].in_loop", "true", "unit:Lower.*")
 expression(f, "(buffers[steps[first].out].form == form::halo) != halo", "false", "unit:Verify.*")
@@ -251,7 +251,7 @@ f = "plan/lower/place.hpp"
 expression(f, "v.by.move == kind::all_reduce && f.uses[from] == 1", "v.by.move == kind::all_reduce")
 expression(f, "m.storages[m.of[from]].role != role::input", "true")
 expression(f, "!in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r])", "true")
-f = "plan/lower/combine_all_reduces.hpp"
+f = "plan/lower/combine.hpp"
 expression(f, "memory[steps[i].out] != own", "true")
 expression(f, "steps[i].in_loop == late.in_loop", "true", "unit:Lower.*")
 f = "plan/lower/fuse.hpp"
@@ -351,7 +351,7 @@ expression(f, "in.elementwise(op::equal, std::array{labels.from, index}, labels.
 expression(f, "centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias", "centred * rsqrt(mean(centred * centred, over)) * scale + bias", "unit:*")
 f = "expr/reductions.hpp"
 expression(f, "off * off", "off", "unit:Reductions.*")
-f = "expr/top_k.hpp"
+f = "expr/sort.hpp"
 expression(f, "apply(op::logical_and, hit, apply(op::logical_not, taken))", "hit", "unit:Reductions.*")
 expression(f, "op::equal, std::array{at.first", "op::less_equal, std::array{at.first", "unit:Gradient.*")
 f = "optim/adam.hpp"

@@ -10,7 +10,6 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/expr/top_k.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/simulate/array.hpp>
 

@@ -25,7 +25,6 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/expr/top_k.hpp>
 #include <cleave/linalg/fft_recorded.hpp>
 #include <cleave/nn/blocks.hpp>
 #include <cleave/nn/embedding.hpp>

@@ -7,7 +7,6 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/expr/top_k.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/plan/search/compute_as_read.hpp>
 #include <cleave/plan/search/exchange_dims.hpp>
-#include <cleave/plan/search/exchange_views.hpp>
 #include <cleave/plan/search/find_tie.hpp>
 #include <cleave/plan/search/gather_early.hpp>
+#include <cleave/plan/search/improve.hpp>
 #include <cleave/plan/search/look_further.hpp>
 #include <cleave/plan/search/move_once.hpp>
 #include <cleave/plan/search/read_apart.hpp>

@@ -4,8 +4,7 @@
 
 #include <cleave/plan/choose.hpp>
 #include <cleave/plan/lower/allocate.hpp>
-#include <cleave/plan/lower/combine_all_reduces.hpp>
-#include <cleave/plan/lower/combine_exchanges.hpp>
+#include <cleave/plan/lower/combine.hpp>
 #include <cleave/plan/lower/emit.hpp>
 #include <cleave/plan/lower/overlap_exchanges.hpp>
 #include <cleave/plan/lower/overlap_moves.hpp>
