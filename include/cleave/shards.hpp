@@ -6,10 +6,9 @@
 // past the caches, complex elements, the BLAS of Kokkos Kernels, and agreement on memory. For libraries of
 // operations, as cleave/linalg.
 
-#include <cleave/comm/allocate_on_all.hpp>
+#include <cleave/comm/mpi.hpp>
 #include <cleave/execute/local.hpp>
-#include <cleave/storage/blas_symbol.hpp>
+#include <cleave/storage/blas.hpp>
 #include <cleave/storage/complex.hpp>
-#include <cleave/storage/device_blas.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>

@@ -373,7 +373,7 @@ f = "optim/mixed.hpp"
 expression(f, "minimum(state.scale * o.growth, o.most)", "state.scale * o.growth", "unit:Optim.*")
 
 # The run time: collectives, exchanges, sorting, kernels, binding. What is bound is seen under MPI.
-f = "comm/mask.hpp"
+f = "comm/move.hpp"
 expression(f, "same_along(t.axes, grid.here(), coordinates{})", "true", "mpi:*")
 f = "program/move_scratch.hpp"
 expression(f, "!nests(t.global[i], kept, t.to[i], sizes)", "false", "mpi:*")

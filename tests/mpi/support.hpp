@@ -4,7 +4,6 @@
 
 #include <cleave/comm/move.hpp>
 #include <cleave/grid.hpp>
-#include <cleave/storage/as.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <mpi.h>

@@ -8,7 +8,7 @@
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/program/exchange_scratch.hpp>
-#include <cleave/storage/fill.hpp>
+#include <cleave/storage/elements.hpp>
 
 namespace cleave::inline v0::comm {
 

@@ -4,7 +4,7 @@
 
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/part_messages.hpp>
-#include <cleave/storage/fill.hpp>
+#include <cleave/storage/elements.hpp>
 
 #include <cstdint>
 #include <memory>

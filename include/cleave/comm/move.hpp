@@ -7,14 +7,49 @@
 #include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/all_to_all.hpp>
 #include <cleave/comm/collective_permute.hpp>
-#include <cleave/comm/mask.hpp>
+#include <cleave/comm/parts.hpp>
 #include <cleave/comm/reduce_scatter.hpp>
-#include <cleave/comm/slice.hpp>
 #include <cleave/program/step.hpp>
+#include <cleave/storage/elements.hpp>
 
 #include <type_traits>
 
 namespace cleave::inline v0::comm {
+
+/// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
+/// identity of the reduction. Communication: none.
+class mask {
+ public:
+  mask(grid_state& grid, const transfer& t)
+      : element_(t.element), combine_(t.to.combine()), keeps_(same_along(t.axes, grid.here(), coordinates{})),
+        elements_(held_after(grid, t).elements()) {}
+  scratch_bytes needs() const { return {}; }
+  void run(const void* in, void* out, const scratch&) const {
+    if (keeps_) copy_bytes(out, in, elements_ * size_of(element_));
+    else fill_identity(out, elements_, element_, combine_);
+  }
+
+ private:
+  element element_;
+  reduction combine_;
+  bool keeps_;
+  std::int64_t elements_;
+};
+
+/// Dims are sharded over more axes: every device keeps a part of what it has. Blocks must nest. Communication: none.
+class slice {
+ public:
+  slice(grid_state& grid, const transfer& t) : element_(t.element) {
+    const box to = held_after(grid, t);
+    copy_ = copy_between(to, held_before(grid, t), to);
+  }
+  scratch_bytes needs() const { return {}; }
+  void run(const void* in, void* out, const scratch&) const { copy_box(copy_, in, out, size_of(element_)); }
+
+ private:
+  element element_;
+  box_copy copy_{};
+};
 
 /// Whether a collective works on any blocks, or only on blocks that stay inside those of the axes left alone.
 enum class works_on { any_blocks, nested_blocks };

@@ -5,7 +5,7 @@
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/staging.hpp>
-#include <cleave/storage/fill.hpp>
+#include <cleave/storage/elements.hpp>
 
 namespace cleave::inline v0::comm {
 

@@ -8,7 +8,6 @@
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/kernels/run_fold.hpp>
 #include <cleave/plan/workspace.hpp>
-#include <cleave/storage/as.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>

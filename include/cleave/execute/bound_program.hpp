@@ -6,7 +6,7 @@
 #include <cleave/execute/arguments.hpp>
 #include <cleave/execute/runnable.hpp>
 #include <cleave/plan/workspace.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 namespace cleave::inline v0 {
 

@@ -10,11 +10,15 @@
 #include <cleave/execute/nan_search.hpp>
 #include <cleave/execute/plan_identity.hpp>
 #include <cleave/program/panels.hpp>
+#include <cleave/program/program_view.hpp>
 #include <cleave/storage/inspect.hpp>
 
+#include <algorithm>
 #include <string>
 
-namespace cleave::inline v0::detail {
+namespace cleave::inline v0 {
+
+namespace detail {
 
 /// What checked mode does around the calls and steps of one bound plan. Everything that it throws is thrown on all
 /// devices, and nothing waits longer than the time limit.
@@ -195,4 +199,44 @@ class call_checks {
   nan_search search_;
 };
 
-} // namespace cleave::inline v0::detail
+} // namespace detail
+
+/// The numbers of a statement that take the element type of a tensor, which has to hold them.
+class number_checks {
+ public:
+  [[gnu::cold]] explicit number_checks(const program_view& p) {
+    for (const step& s : p.steps) {
+      const indexed_span<const fused_op> all = fused_ops_of(p, s);
+      for (const fused_op& o : all) {
+        if (o.code != op::cast || o.scalar != is_number_that_fits) continue;
+        const fused_op& given = all[o.in[0]];
+        if (given.code == op::input && s.in[given.arg] < p.arguments)
+          numbers_.push_back({s.in[given.arg], given.type, o.type});
+      }
+    }
+  }
+  /// `data` gives the address of an argument that is a number in memory of the host; null of a tensor. Throws
+  /// number_error where the type of a tensor cannot hold the number, on all ranks alike, which have the same.
+  template <class Data>
+  void check(const Data& data) const {
+    for (const number& n : numbers_) {
+      const void* const at = data(n.argument);
+      if (at == nullptr) continue;
+      std::uint64_t bytes = 0;
+      std::memcpy(&bytes, at, std::min(sizeof bytes, as_size(size_of(n.given))));
+      const host_number given(bytes, n.given);
+      if (is_floating(n.given) ? !has_number(n.type, given.floating())
+                               : !has_integer(n.type, given.integer(), n.given == element::u64))
+        raise<number_error>(wording::number_does_not_fit(given.text(), name_of(n.type)));
+    }
+  }
+
+ private:
+  struct number {
+    std::size_t argument;
+    element given, type;
+  };
+  indexed_vector<number> numbers_{};
+};
+
+} // namespace cleave::inline v0

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/execute/bound_program.hpp>
-#include <cleave/execute/number_checks.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/execute/call_checks.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <memory>
 

@@ -8,7 +8,7 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/simulate/scalar.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <memory>
 

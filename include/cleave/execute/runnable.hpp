@@ -6,7 +6,20 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/execute/bands.hpp>
 #include <cleave/execute/indexed_products.hpp>
-#include <cleave/execute/steps/all.hpp>
+
+// One line for each file of steps.
+#include <cleave/execute/steps/call.hpp>
+#include <cleave/execute/steps/exchange.hpp>
+#include <cleave/execute/steps/fold.hpp>
+#include <cleave/execute/steps/gemm.hpp>
+#include <cleave/execute/steps/loop.hpp>
+#include <cleave/execute/steps/map.hpp>
+#include <cleave/execute/steps/move.hpp>
+#include <cleave/execute/steps/product_in_panels.hpp>
+#include <cleave/execute/steps/product_in_pieces.hpp>
+#include <cleave/execute/steps/rows.hpp>
+#include <cleave/execute/steps/scan.hpp>
+#include <cleave/execute/steps/sort.hpp>
 
 #include <array>
 

@@ -5,7 +5,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/ops/table.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,6 @@
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/lanes.hpp>
 #include <cleave/storage/memory.hpp>
-#include <cleave/storage/vectorise.hpp>
 #include <cleave/storage/wide.hpp>
 
 // What of a fold depends on the type of its values and on its reduction, and its form for devices, which depends on its

@@ -9,9 +9,9 @@
 #include <cleave/kernels/vector_products.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/program/product_form.hpp>
-#include <cleave/storage/as.hpp>
 #include <cleave/storage/box.hpp>
-#include <cleave/storage/convert.hpp>
+#include <cleave/storage/elements.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/matrix.hpp>
-#include <cleave/storage/as.hpp>
-#include <cleave/storage/blas_symbol.hpp>
+#include <cleave/kernels/vector_products.hpp>
+#include <cleave/storage/blas.hpp>
+#include <cleave/storage/memory.hpp>
 
 // Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same
 // function, but writes the name of its profiling region to the heap on every call and takes seconds to compile.

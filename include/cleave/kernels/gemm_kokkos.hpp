@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/kernels/matrix.hpp>
-#include <cleave/storage/device_blas.hpp>
+#include <cleave/kernels/vector_products.hpp>
+#include <cleave/storage/blas.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <KokkosBlas3_gemm.hpp>

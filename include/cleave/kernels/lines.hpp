@@ -5,7 +5,7 @@
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/labels.hpp>
 #include <cleave/kernels/operands.hpp>
-#include <cleave/storage/vectorise.hpp>
+#include <cleave/storage/flat_loops.hpp>
 
 // Lines of an expression on the host: the one function of a map or a fold that is compiled for each expression. The
 // loops around lines, stores past the caches, and reductions do not depend on the expression.

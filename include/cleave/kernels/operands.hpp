@@ -4,7 +4,7 @@
 
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/kernels/map_boxes.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <algorithm>
 #include <memory>

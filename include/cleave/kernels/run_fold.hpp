@@ -6,7 +6,7 @@
 #include <cleave/kernels/lines.hpp>
 #include <cleave/kernels/single_terms.hpp>
 #include <cleave/program/fold_cut.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <cstring>
 

@@ -2,13 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/matrix.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+
+namespace cleave::inline v0 {
+
+/// A row-major matrix in memory, or its transpose. `leading` elements lie between rows as stored.
+struct matrix_ref {
+  const void* at = nullptr;
+  std::int64_t leading = 1;
+  bool transposed = false;
+};
+
+} // namespace cleave::inline v0
 
 // Products of a matrix and a vector, in vector code: every element of the matrix is read once, so that it is memory
 // that decides. Libraries take longer for matrices that are in the caches, and their calls add to that where products

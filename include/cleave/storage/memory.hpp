@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
+#include <cleave/base/functions.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/storage/as.hpp>
 #include <cleave/storage/errors.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -33,6 +33,16 @@ them out differently on the host and on the device; take a Kokkos newer than 4.7
 #endif
 
 namespace cleave::inline v0 {
+
+/// Memory as an array of T.
+template <class T>
+CLEAVE_FUNCTION inline T* as(void* at) {
+  return static_cast<T*>(at);
+}
+template <class T>
+CLEAVE_FUNCTION inline const T* as(const void* at) {
+  return static_cast<const T*>(at);
+}
 
 /// The bytes of so many elements of type T.
 template <class T>

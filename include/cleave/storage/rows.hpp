@@ -5,8 +5,8 @@
 #include <cleave/base/functions.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/layout/layout.hpp>
+#include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
-#include <cleave/storage/vectorise.hpp>
 
 #include <cstdint>
 

@@ -7,7 +7,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/base/tuned_size.hpp>
 #include <cleave/storage/as.hpp>
-
+#include <cleave/storage/memory.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string_view>

@@ -4,9 +4,9 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/grid_copy.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/comm/mpi.hpp>
+#include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/storage/fill.hpp>
+#include <cleave/storage/elements.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>

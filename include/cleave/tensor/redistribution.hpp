@@ -4,8 +4,8 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/all_reduce.hpp>
-#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/messages.hpp>
+#include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/storage.hpp>
 
 #include <algorithm>

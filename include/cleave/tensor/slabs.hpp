@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
-#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/errors.hpp>
+#include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 

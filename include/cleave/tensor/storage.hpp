@@ -6,14 +6,14 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/all_reduce.hpp>
-#include <cleave/comm/allocate_on_all.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/comm/errors.hpp>
+#include <cleave/comm/mpi.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/layout.hpp>
-#include <cleave/storage/as.hpp>
-#include <cleave/storage/fill.hpp>
+#include <cleave/storage/elements.hpp>
+#include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
 
 #include <array>

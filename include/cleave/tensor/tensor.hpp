@@ -6,7 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/expr/function.hpp>
 #include <cleave/layout/sharding.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/handle.hpp>
 #include <cleave/tensor/strided.hpp>

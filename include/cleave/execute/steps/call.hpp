@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/local.hpp>
-#include <cleave/execute/step_form.hpp>
 #include <cleave/plan/workspace.hpp>
 
 // Kernels of the user on shards.

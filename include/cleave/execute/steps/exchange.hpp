@@ -4,9 +4,9 @@
 
 #include <cleave/comm/exchange.hpp>
 #include <cleave/comm/joined_exchange.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/host_number.hpp>
-#include <cleave/execute/step_form.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>
-#include <cleave/execute/step_form.hpp>
 #include <cleave/kernels/run_fold.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 // One pass over memory that reduces a chain of elementwise operations along dims.
 

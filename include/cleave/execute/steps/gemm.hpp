@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/execute/scaling.hpp>
-#include <cleave/execute/step_form.hpp>
 #include <cleave/kernels/gemm.hpp>
 
 // Matrix products, maybe scaled and added to an array.

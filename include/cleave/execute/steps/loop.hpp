@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/host_number.hpp>
-#include <cleave/execute/step_form.hpp>
 #include <cleave/execute/swapped_carry.hpp>
-#include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 // Loops: the steps up to the end run again and again.
 

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/box_binder.hpp>
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/execute/loop_binder.hpp>
-#include <cleave/execute/step_form.hpp>
 #include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/kernels/rolling_map.hpp>
+#include <cleave/kernels/store_choice.hpp>
 #include <cleave/storage/as.hpp>
+#include <cleave/storage/memory.hpp>
 
 // One pass over memory for a chain of elementwise operations.
 

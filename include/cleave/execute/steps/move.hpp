@@ -6,7 +6,7 @@
 #include <cleave/comm/bucketed_all_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/comm/move_in_flight.hpp>
-#include <cleave/execute/step_form.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/steps/exchange.hpp>
 #include <cleave/program/buckets.hpp>
 

@@ -3,8 +3,27 @@
 #pragma once
 
 #include <cleave/distributed/row_lookup.hpp>
-#include <cleave/execute/steps/routed.hpp>
+#include <cleave/distributed/row_routes.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/kernels/gemm_call.hpp>
+
+#include <utility>
+
+namespace cleave::inline v0 {
+
+/// A step that finds out when it runs what goes where.
+template <class = void>
+class routed_step final : public bound_step {
+ public:
+  routed_step(const step& s, owned<comm::data_routed> routed) : step_(s), routed_(std::move(routed)) {}
+  void run(run_state& r) override { routed_->run(operand_addresses(r, step_).from, r.at[step_.out]); }
+
+ private:
+  const step& step_;
+  owned<comm::data_routed> routed_;
+};
+
+} // namespace cleave::inline v0
 
 // Rows of a table at indices, and rows added to a table at indices.
 

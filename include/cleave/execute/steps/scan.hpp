@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/distributed/scan.hpp>
-#include <cleave/execute/step_form.hpp>
+#include <cleave/execute/bound_step.hpp>
 
 // Running totals and recurrences along a dim.
 

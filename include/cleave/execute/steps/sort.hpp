@@ -4,7 +4,7 @@
 
 #include <cleave/distributed/errors.hpp>
 #include <cleave/distributed/sort.hpp>
-#include <cleave/execute/steps/routed.hpp>
+#include <cleave/execute/steps/rows.hpp>
 
 // Sorting along a dim, and searching in what is sorted.
 

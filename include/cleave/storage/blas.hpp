@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/storage/memory.hpp>
+
 #include <KokkosKernels_config.h>
 #include <Kokkos_Core.hpp>
+
+#include <mutex>
 
 // The BLAS that Kokkos Kernels was built with, called directly.
 
@@ -22,3 +26,15 @@
 #else
 #define CLEAVE_DIRECT_BLAS 0
 #endif
+
+namespace cleave::inline v0 {
+
+/// Held while a product is queued. Kokkos Kernels has one handle of a device's BLAS for all threads, and gives it the
+/// stream of each product; two threads at once would use the stream of one of them. On the host nothing is locked.
+inline std::unique_lock<std::mutex> lock_device_blas() {
+  if constexpr (on_host) return {};
+  static std::mutex one_at_a_time;
+  return std::unique_lock(one_at_a_time);
+}
+
+} // namespace cleave::inline v0
