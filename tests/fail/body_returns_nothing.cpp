@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the function returns nothing" result_missing body_returns_nothing.cpp:@here
 // mend: Return the next carry.
-// lines: 50 what is not returned is a warning as well
+// lines: 53 what is not returned is a warning as well
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

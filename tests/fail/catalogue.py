@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes docs/errors.md: every fault and every exception, with its sentence, an example and a remedy.
 
-Nothing is written twice. Faults come from base/fault.hpp and their sentences from base/rejected.hpp. Examples and remedies come from
-the programs in this folder (their lines `// expect:` and `// mend:`, see check.py). Exceptions come from
+Nothing is written twice. Faults and their sentences come from base/fault_list.hpp. Examples and remedies come from the programs in this folder (their lines `// expect:` and `// mend:`, see check.py). Exceptions come from
 base/error.hpp, and their sentences from the errors.hpp of each room and from base/error.hpp, where `/// mend:` stands above each
 sentence. With --check nothing is written; the script fails if the page is out of date.
 """
@@ -21,10 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 HEADERS = ROOT / "include" / "cleave"
 PAGE = ROOT / "docs" / "errors.md"
 
-# Faults that no small program shows, with their remedies; None if the compiler never prints the fault.
+# Faults that no small program shows, with their remedies.
 WITHOUT_PROGRAM = {
-    "none": None,
-    "already_reported": None,
     "too_many_nodes": "Plan the computation as several functions, or replace many similar operations by one `sum` or `dot` over another dim.",
     "view_out_of_reach": "Copy the data into a View of the default execution space first, with "
                          "`Kokkos::create_mirror_view_and_copy`, and wrap that one.",
@@ -37,15 +34,11 @@ OF_THE_LIBRARY = re.compile(r"cleave: not an (elementwise )?op of ")
 ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective"}
 
 
-def faults() -> list[str]:
-    body = re.search(r"enum class fault[^{]*\{(.*?)\};", read(HEADERS / "base" / "fault.hpp"), re.DOTALL)
-    return re.findall(r"^\s*(\w+),", re.sub(r"//.*", "", body.group(1)), re.MULTILINE)
-
-
 def sentences() -> dict[str, str]:
+    """The sentences of the faults, in the order of their list."""
     # A long sentence is several literals.
-    found = re.findall(r'static_assert\(\s*is_not<Fault, fault::(\w+)>,\s*((?:"[^"]*"\s*)+)\)', read(HEADERS / "base" / "rejected.hpp"))
-    return {fault: "".join(re.findall(r'"([^"]*)"', literals)) for fault, literals in found}
+    found = re.findall(r'^CLEAVE_FAULT\(\s*(\w+),\s*((?:"[^"]*"\s*)+)\)', read(HEADERS / "base" / "fault_list.hpp"), re.MULTILINE)
+    return {fault: "cleave: " + "".join(re.findall(r'"([^"]*)"', literals)) for fault, literals in found}
 
 
 class Program:
@@ -88,7 +81,7 @@ class Program:
 
 
 def programs() -> dict[str, list[Program]]:
-    known = set(faults())
+    known = sentences()
     found: dict[str, list[Program]] = {}
     for path in sorted(HERE.glob("*.cpp")):
         if re.search(r"^// of: the compiler$", read(path), re.MULTILINE):
@@ -109,12 +102,8 @@ def programs() -> dict[str, list[Program]]:
 
 def compile_time() -> list[str]:
     says, shown, out = sentences(), programs(), []
-    for fault in faults():
-        if fault not in says:
-            if WITHOUT_PROGRAM.get(fault, "") is not None:
-                raise Wrong(f"fault::{fault} has no sentence in base/rejected.hpp")
-            continue
-        out += [f"### {fault}", "", wrapped(says[fault], "> ", "> "), ""]
+    for fault, sentence in says.items():
+        out += [f"### {fault}", "", wrapped(sentence, "> ", "> "), ""]
         if fault in WITHOUT_PROGRAM:
             if fault in shown:
                 raise Wrong(f"fault::{fault} has a program ({shown[fault][0].name}.cpp); take it from the list of those without")
@@ -122,16 +111,16 @@ def compile_time() -> list[str]:
         elif fault not in shown:
             raise Wrong(f"fault::{fault} is shown by no program in tests/fail; write one with lines '// expect:' and '// mend:'")
         for program in shown.get(fault, []):
-            if not any(word in says[fault] for word in program.telling_words()):
+            if not any(word in sentence for word in program.telling_words()):
                 raise Wrong(f"{program.name}.cpp: its expectation quotes nothing of the sentence of fault::{fault}")
             out += ["```cpp", program.lines, "```", "", wrapped(f"**Facts:** {program.facts(fault)}."), "",
                     wrapped(f"**Remedy:** {program.mend}"), ""]
-    for name in sorted((set(says) | set(WITHOUT_PROGRAM)) - set(faults())):
-        raise Wrong(f"fault::{name} is worded or listed, but not in base/fault.hpp")
+    for name in sorted(WITHOUT_PROGRAM.keys() - says):
+        raise Wrong(f"fault::{name} is none of base/fault_list.hpp; take it from the list of those without a program")
     for path in sorted(HEADERS.rglob("*.hpp")):
         for sentence in re.findall(r'static_assert\([^;]*?"(cleave: [^"]*)"', read(path)):
             if path.name != "rejected.hpp" and not OF_THE_LIBRARY.match(sentence):
-                raise Wrong(f"{path.relative_to(ROOT)}: a sentence for the user outside base/rejected.hpp: {sentence}")
+                raise Wrong(f"{path.relative_to(ROOT)}: a sentence for the user outside base/fault_list.hpp: {sentence}")
     return out
 
 
@@ -205,7 +194,7 @@ def page() -> str:
     names = names.replace("inline constexpr", "constexpr").strip("\n")
     head = [
         "<!-- Generated by tests/fail/catalogue.py; do not edit. -->", "# Error catalogue", "",
-        wrapped("`tests/fail/catalogue.py` generates this page from the table of faults (`base/fault.hpp`, `base/rejected.hpp`), "
+        wrapped("`tests/fail/catalogue.py` generates this page from the list of faults (`base/fault_list.hpp`), "
                 "the sentences of exceptions (`base/error.hpp` and the `errors.hpp` of each room) and the programs in `tests/fail`, which the tests "
                 "compile. "
                 "[Errors](14-errors.md) explains what an error looks like."), "",

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "returns a reference" reference_returned returns_reference.cpp:@here
 // mend: Let the result type be `auto`.
+// lines-clang: 28 clang warns as well
 #include "names.hpp"
 
 using namespace fail_test;

@@ -211,7 +211,7 @@ def place(node: xml.Element) -> tuple[str, int]:
 def signature_of(m: xml.Element) -> tuple[list[str], bool]:
     """The lines of a declaration, and whether it is a form for statements."""
     template, kinds = template_of(m)
-    requires = " ".join((m.findtext("requiresclause") or "").split())
+    requires = " ".join("".join(clause.itertext()).split()) if (clause := m.find("requiresclause")) is not None else ""
     statement = any("Statement" in k for k in kinds) or "Statement" in requires
     lines = [template] if template else []
     if requires:

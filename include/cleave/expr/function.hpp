@@ -200,12 +200,14 @@ constexpr decltype(auto) called(const F& f, Args&... args) {
 /// The same of a body whose result goes on as a C. A result that cannot is an error too.
 template <class C, class F, class... Args>
 constexpr C called_for(const C& instead, const F& f, Args&... args) {
-  using made = std::remove_cvref_t<decltype(called(f, args...))>;
-  constexpr bool fits = fit_of<const F, Args&...> == call_fit::fits;
-  if constexpr (fits && std::convertible_to<made, C>) return called(f, args...);
-  else if constexpr (fits)
-    return say(rejection<fault::carry_changes, C, made>), static_cast<void>(refused_call(args...)), instead;
-  else return static_cast<void>(called(f, args...)), instead;
+  constexpr call_fit fit = fit_of<const F, Args&...>;
+  if constexpr (fit != call_fit::fits) {
+    return say(rejection<fault_of(fit), F, got<sizeof...(Args)>>), static_cast<void>(refused_call(args...)), instead;
+  } else {
+    using made = std::remove_cvref_t<decltype(f(args...))>;
+    if constexpr (std::convertible_to<made, C>) return f(args...);
+    else return say(rejection<fault::carry_changes, C, made>), static_cast<void>(refused_call(args...)), instead;
+  }
 }
 
 } // namespace detail

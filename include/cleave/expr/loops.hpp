@@ -114,9 +114,14 @@ constexpr value count_of(recorder& in, const operand& most, std::string_view op)
 /// What a predicate says of what a body made. One that gives a bool of C++ would end the loop always or never.
 template <class P, class C>
 constexpr value held_by(const P& done, const C& next) {
-  using made = std::remove_cvref_t<decltype(called(done, next))>;
-  if constexpr (std::convertible_to<made, value>) return called(done, next);
-  else return say(rejection<fault::not_a_predicate, made>), refused_call(next);
+  constexpr call_fit fit = fit_of<const P, const C&>;
+  if constexpr (fit != call_fit::fits) {
+    return say(rejection<fault_of(fit), P, got<1>>), refused_call(next);
+  } else {
+    using made = std::remove_cvref_t<decltype(done(next))>;
+    if constexpr (std::convertible_to<made, value>) return done(next);
+    else return say(rejection<fault::not_a_predicate, made>), refused_call(next);
+  }
 }
 
 inline constexpr auto trip_names = numbered_names("trip ");
