@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/gemm_blas.hpp>
+#include <cleave/kernels/vector_products.hpp>
+#include <cleave/storage/blas.hpp>
+#include <cleave/storage/memory.hpp>
 #if !CLEAVE_DIRECT_BLAS
 #include <cleave/kernels/gemm_kokkos.hpp>
 #endif
@@ -11,6 +13,61 @@
 #include <initializer_list>
 #include <limits>
 #include <type_traits>
+
+// Products through the BLAS that Kokkos Kernels was built with, called directly: KokkosBlas::gemm calls the same
+// function, but writes the name of its profiling region to the heap on every call and takes seconds to compile.
+
+#if CLEAVE_DIRECT_BLAS
+
+#define CLEAVE_BLAS_FUNCTIONS(name_gemm, NAME_GEMM, name_gemv, NAME_GEMV, T)                                           \
+  extern "C" void cleave_##name_gemm(const char*, const char*, const int*, const int*, const int*, const T*, const T*, \
+                                     const int*, const T*, const int*, const T*, T*, const int*)                       \
+      CLEAVE_BLAS_SYMBOL(name_gemm, NAME_GEMM);                                                                        \
+  extern "C" void cleave_##name_gemv(const char*, const int*, const int*, const T*, const T*, const int*, const T*,    \
+                                     const int*, const T*, T*, const int*) CLEAVE_BLAS_SYMBOL(name_gemv, NAME_GEMV);   \
+  template <>                                                                                                          \
+  struct blas_functions<T> {                                                                                           \
+    static constexpr auto gemm = &cleave_##name_gemm;                                                                  \
+    static constexpr auto gemv = &cleave_##name_gemv;                                                                  \
+  }
+
+namespace cleave::inline v0 {
+
+namespace detail {
+template <class T>
+struct blas_functions;
+CLEAVE_BLAS_FUNCTIONS(sgemm, SGEMM, sgemv, SGEMV, float);
+CLEAVE_BLAS_FUNCTIONS(dgemm, DGEMM, dgemv, DGEMV, double);
+CLEAVE_BLAS_FUNCTIONS(cgemm, CGEMM, cgemv, CGEMV, Kokkos::complex<float>);
+CLEAVE_BLAS_FUNCTIONS(zgemm, ZGEMM, zgemv, ZGEMV, Kokkos::complex<double>);
+} // namespace detail
+
+/// c[m, n] = alpha * a[m, k] * b[k, n] + beta * c[m, n], none of the extents 0, all numbers within int.
+template <class T>
+void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
+               std::int64_t leading, const T& alpha = T(1), const T& beta = T(0)) {
+  const auto rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
+  const auto lda = static_cast<int>(a.leading), ldb = static_cast<int>(b.leading), ldc = static_cast<int>(leading);
+  const T* left = as<T>(a.at);
+  const T* right = as<T>(b.at);
+  const int next = 1;
+  // BLAS stores columns one after the other: what it sees of a row-major matrix is the transpose.
+  if (n == 1)
+    detail::blas_functions<T>::gemv(a.transposed ? "N" : "T", a.transposed ? &rows : &depth,
+                                    a.transposed ? &depth : &rows, &alpha, left, &lda, right,
+                                    b.transposed ? &next : &ldb, &beta, c, &ldc);
+  else if (m == 1)
+    detail::blas_functions<T>::gemv(b.transposed ? "T" : "N", b.transposed ? &depth : &columns,
+                                    b.transposed ? &columns : &depth, &alpha, right, &ldb, left,
+                                    a.transposed ? &lda : &next, &beta, c, &next);
+  else
+    detail::blas_functions<T>::gemm(b.transposed ? "T" : "N", a.transposed ? "T" : "N", &columns, &rows, &depth, &alpha,
+                                    right, &ldb, left, &lda, &beta, c, &ldc);
+}
+
+} // namespace cleave::inline v0
+
+#endif
 
 namespace cleave::inline v0 {
 
