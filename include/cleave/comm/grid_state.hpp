@@ -5,8 +5,7 @@
 #include <cleave/base/containers.hpp>
 #include <cleave/base/environment.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/base/owned.hpp>
-#include <cleave/base/underlying.hpp>
+#include <cleave/base/numbers.hpp>
 #include <cleave/comm/agreement.hpp>
 #include <cleave/comm/bindings.hpp>
 #include <cleave/comm/errors.hpp>

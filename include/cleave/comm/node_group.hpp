@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/base/tuned_size.hpp>
 #include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/transport.hpp>

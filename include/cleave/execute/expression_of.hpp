@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_number.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/base/underlying.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>
 #include <cleave/program/inner_dim.hpp>

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/base/as_size.hpp>
 #include <cleave/base/environment.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/base/tuned_size.hpp>
-#include <cleave/storage/as.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cstdint>
 #include <cstring>

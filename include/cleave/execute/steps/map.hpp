@@ -10,8 +10,6 @@
 #include <cleave/execute/steps/exchange.hpp>
 #include <cleave/kernels/map.hpp>
 #include <cleave/kernels/rolling_map.hpp>
-#include <cleave/kernels/store_choice.hpp>
-#include <cleave/storage/as.hpp>
 #include <cleave/storage/memory.hpp>
 
 // One pass over memory for a chain of elementwise operations.
