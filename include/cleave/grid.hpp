@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The mesh at run time: a named mesh over the ranks of a communicator. The grid keeps a duplicate of the communicator.
 /// Rank r is device r; the last axis varies fastest. Copies are handles of the same grid. Construct a grid while MPI is
@@ -146,4 +146,4 @@ class grid {
   std::shared_ptr<grid_state> state_{};
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -108,4 +108,4 @@ T& object_of(const local_context& here, const shard& handle) {
                                                                 &detail::type_mark<T>));
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -334,7 +334,7 @@ def doxygen() -> tuple[str, list[Entity]] | None:
     version = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout.split()[0]
     with tempfile.TemporaryDirectory() as scratch:
         settings = [f'INPUT="{HEADERS}"', "RECURSIVE=YES", "FILE_PATTERNS=*.hpp", "EXTRACT_ALL=YES", "GENERATE_HTML=NO", "GENERATE_LATEX=NO", "GENERATE_XML=YES",
-                    "XML_PROGRAMLISTING=NO", 'INPUT_FILTER="sed s/::inline.v[0-9]*//"', "QUIET=YES", "WARNINGS=NO", "WARN_IF_UNDOCUMENTED=NO", "MAX_INITIALIZER_LINES=3", f'OUTPUT_DIRECTORY="{scratch}"']
+                    "XML_PROGRAMLISTING=NO", 'INPUT_FILTER="sed -e s,{.inline.namespace.v[0-9]*.,, -e s,}.//.namespace.cleave::v.*,,"', "QUIET=YES", "WARNINGS=NO", "WARN_IF_UNDOCUMENTED=NO", "MAX_INITIALIZER_LINES=3", f'OUTPUT_DIRECTORY="{scratch}"']
         subprocess.run([tool, "-"], input="\n".join(settings), text=True, check=True, capture_output=True)
         return version, entities_from(pathlib.Path(scratch) / "xml")
 

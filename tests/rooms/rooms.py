@@ -134,8 +134,8 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
             continue
         includes[path], outside[path], names[path] = [], [], {}
         for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
-            if re.match(r"(inline )?namespace cleave\b", line) and not line.startswith(f"namespace cleave::inline {version}"):
-                wrong.append(f"{path}:{number}: opens cleave without the namespace of its version; write namespace cleave::inline {version} {{")
+            if re.match(r"(inline )?namespace cleave\b", line) and not line.startswith(f"namespace cleave {{ inline namespace {version} {{"):
+                wrong.append(f"{path}:{number}: opens cleave without the namespace of its version; write namespace cleave {{ inline namespace {version} {{")
             if room in APPLICATIONS and "cleave::detail::" in line:
                 named[path] = named.get(path, 0) + 1
             match = INCLUDE.match(line)

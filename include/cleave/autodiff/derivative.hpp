@@ -7,7 +7,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Reverse mode on the graph itself (Linnainmaa 1970; as in JAX the backward pass is recorded as ordinary operations).
 class reverse_pass {
@@ -114,4 +114,4 @@ class reverse_pass {
   std::array<std::size_t, max_loops + 1> first_result_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

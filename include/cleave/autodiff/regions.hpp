@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Stretches of a graph that the backward pass treats in a way of their own: those with their own derivative, and those
 /// whose values are computed again instead of being kept.
@@ -200,4 +200,4 @@ class special_regions {
   indexed_vector<recomputed_region> recomputed_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

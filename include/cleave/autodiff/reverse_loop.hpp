@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The same loop the other way round. The cotangent of a carried value is carried back; those of what is read at an
 /// index are stacked; those of what all iterations read are added up. Between `begin` and `end` the nodes of the loop
@@ -192,4 +192,4 @@ class reverse_loop {
   cotangents stacks_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -9,7 +9,7 @@
 //   f = ", ".join(f"f{i}" for i in range(n))
 //   print(f"  else if constexpr (N == {n}) {{ auto& [{f}] = a; return use({f}); }}")
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 // clang-format off
 template <std::size_t N, class A, class Use>
@@ -89,4 +89,4 @@ constexpr decltype(auto) bind_fields([[maybe_unused]] A& a, const Use& use) {
 }
 // clang-format on
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// An array that any integer may index. Constant evaluation indexes it in one call, std::array in two.
 template <class T, std::size_t Size>
@@ -263,4 +263,4 @@ class owned {
   T* object_ = nullptr;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

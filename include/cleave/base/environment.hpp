@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The word that a variable of the environment has, one of `words`; the first of them where it is not set or empty.
 /// Throws environment_error if it has none of them, since a misspelt one would change nothing without a word.
@@ -44,4 +44,4 @@ template <class Number>
   return n;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The base of all exceptions of Cleave. Faults of a program are found at compile time (base/rejected.hpp); exceptions
 /// are faults that are visible only at run time. The sentences of a room are in its errors.hpp, each with its remedy;
@@ -141,4 +141,4 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

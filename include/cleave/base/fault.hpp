@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A line of the user's code. The builtins work on every supported compiler, std::source_location does not.
 struct source {
@@ -50,4 +50,4 @@ struct verdict {
   constexpr bool ok() const { return fault == cleave::fault::none; }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

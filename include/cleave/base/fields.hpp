@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -171,4 +171,4 @@ constexpr void for_each_leaf(A& a, F&& f) {
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 #define CLEAVE_FUNCTION
 #endif
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class Signature>
 struct optional_function;
@@ -42,4 +42,4 @@ struct anything {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

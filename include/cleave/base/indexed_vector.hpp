@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 /// The address of the first element of a range that lies in one piece.
@@ -290,4 +290,4 @@ class indexed_vector {
   std::size_t size_ = 0, capacity_ = 0;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A number that is not negative as the standard library wants sizes.
 constexpr std::size_t as_size(std::integral auto n) { return static_cast<std::size_t>(n); }
@@ -77,4 +77,4 @@ std::vector<std::int64_t> whole_numbers(const R& r) {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The facts of an error, as types, so that every compiler prints them beside the sentence.
 template <unsigned Line>
@@ -128,4 +128,4 @@ struct rejection_of<Source, false> : reject<Source> {};
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

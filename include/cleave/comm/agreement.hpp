@@ -13,7 +13,7 @@
 #include <string_view>
 #include <thread>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// How a rank describes a call that all ranks must make.
 struct call_record {
@@ -152,4 +152,4 @@ class agreement {
   indexed_vector<MPI_Request> requests_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -6,7 +6,7 @@
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// The last axes of some dims disappear: every device of the axes receives the shards of all. Blocks must nest.
 /// Communication: MPI_Allgather; MPI_Allgatherv if blocks differ; messages in chunks above the limit of counts; or the
@@ -95,4 +95,4 @@ class all_gather {
   messages messages_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

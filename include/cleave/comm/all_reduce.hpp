@@ -6,7 +6,7 @@
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Partial values over the axes are combined on all their devices. `in` may be `out`.
 /// Communication: MPI_Allreduce of the shard, or the same through shared memory; nothing over axes of size 1.
@@ -51,4 +51,4 @@ class all_reduce {
   group group_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

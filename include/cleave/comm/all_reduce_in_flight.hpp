@@ -7,7 +7,7 @@
 #include <cleave/comm/node_group.hpp>
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Whether moves over these axes go on while others compute: between ranks of several nodes, where MPI reads and writes
 /// the data themselves. Collective over the grid. The same on all devices.
@@ -112,4 +112,4 @@ class all_reduce_in_flight final : public bound_exchange {
   stage stage_ = stage::over;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the
 /// part that is its own from now on. Blocks must nest.
@@ -117,4 +117,4 @@ class all_to_all {
   messages messages_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What a grid has made for a key (a plan) and extents, such as an executor. Of each key, a limited number of extents
 /// is kept: those that were used last.
@@ -123,4 +123,4 @@ class bindings {
   std::int64_t times_made_ = 0, uses_ = 0, kept_extents_ = 32, running_ = 0;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Partial values on their way to the ranks that combine them: every rank sends each other one its block, and receives
 /// its own block of all others. It combines them in the order of the ranks, so that a result depends neither on time
@@ -74,4 +74,4 @@ class block_reduction {
   char* arriving_ = nullptr;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -5,7 +5,7 @@
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/operation.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// All ranks of a group get the elements of one of them, in place. `data` is memory that MPI reaches.
 inline void broadcast(const group& g, void* data, std::int64_t elements, element type, int root) {
@@ -18,4 +18,4 @@ inline void broadcast(const group& g, void* data, std::int64_t elements, element
   }
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

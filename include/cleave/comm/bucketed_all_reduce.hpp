@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Several small all-reduces over the same axes as one message, their bucket.
 /// Communication: one MPI_Allreduce of all of them.
@@ -58,4 +58,4 @@ class bucketed_all_reduce {
   all_reduce all_;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -4,7 +4,7 @@
 
 #include <cleave/comm/part_messages.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Any layout to any other, partial values left as they are: every device receives just what it lacks, each part of a
 /// source shard from one of its owners. Who sends what follows from sizes and layouts alone, so nothing has to be
@@ -34,4 +34,4 @@ class collective_permute {
   part_messages parts_;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

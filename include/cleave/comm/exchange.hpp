@@ -10,7 +10,7 @@
 #include <cleave/program/exchange_scratch.hpp>
 #include <cleave/storage/elements.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every
 /// device receives just the elements that it needs and does not hold, each once.
@@ -392,4 +392,4 @@ class exchange final : public bound_exchange {
   messages messages_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

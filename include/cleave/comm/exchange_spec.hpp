@@ -5,11 +5,11 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/program/exchange_spec.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 class grid_state;
-}
+}} // namespace cleave::v0
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// An exchange bound to a grid, or several that share messages. An interface, since only programs with an exchange need
 /// its code.
@@ -32,4 +32,4 @@ class bound_exchange {
   }
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

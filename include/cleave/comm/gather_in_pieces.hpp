@@ -4,7 +4,7 @@
 
 #include <cleave/comm/pieces.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// An all-gather piece by piece: first this device's own block is there, then the block of the next device, and so on
 /// around the ring. Every device gets each block from its owner, and has two pieces on their way while it computes.
@@ -87,4 +87,4 @@ class gather_in_pieces : public block_pieces {
   char* packed_ = nullptr;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// A tensor of one grid as it is to be on another one.
 struct grid_transfer {
@@ -200,4 +200,4 @@ class grid_copy {
   std::shared_ptr<void> reduced_{}, first_host_{}, packed_{}, host_{}, aside_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

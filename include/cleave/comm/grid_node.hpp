@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// A communicator of some devices of a grid, and what they share. It stays where it is made.
 struct kept_group {
@@ -146,4 +146,4 @@ class grid_node {
   stores long_stores_ = stores::in_caches;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

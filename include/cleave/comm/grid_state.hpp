@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The ranks of a communicator that a grid uses: device d is rank first + stride * d, or, of a list, the rank at place
 /// d: `on_ranks{.list = {3, 1, 2, 0}}`.
@@ -464,4 +464,4 @@ class grid_state {
   owned<comm::agreement> agreement_{};
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

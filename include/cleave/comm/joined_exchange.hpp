@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Several exchanges, of any element types, whose messages to one device travel as one. None of them has offsets that
 /// are known only at run time.
@@ -160,4 +160,4 @@ class joined_exchange final : public bound_exchange {
   messages messages_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -6,7 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/node_pipes.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Messages under way between ranks: through shared memory to those of the same node, by MPI to the others. Room for
 /// the requests is kept from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
@@ -143,4 +143,4 @@ class messages {
   node_pipes* pipes_ = nullptr;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -14,7 +14,7 @@
 
 #include <type_traits>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
 /// identity of the reduction. Communication: none.
@@ -146,4 +146,4 @@ template <kind Move>
   }
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

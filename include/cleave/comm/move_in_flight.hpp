@@ -9,7 +9,7 @@
 // Moves that go on while other steps compute: between ranks of several nodes, where the data are on the host. Ranks of
 // one node copy from each other; nobody moves data while they compute.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Every device sends each other one its block, and combines what it receives of its own one.
 template <class = void>
@@ -129,4 +129,4 @@ template <kind Move>
   else return made(new permute_in_flight<>(grid, t));
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -20,7 +20,7 @@
 
 // MPI behind 64-bit counts: one call where the count fits, chunks where it does not, the same on every rank.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 // Not inlined: the sentence is needed once, and calls are many.
 [[noreturn, gnu::noinline]] inline void fail(int code, const char* call) {
@@ -211,4 +211,4 @@ void allocate_on_all(MPI_Comm among, F&& allocate) {
   if (without >= 0) raise<memory_error>(wording::rank_without_memory(without));
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Collectives of ranks that share memory. They go on in rounds, which all ranks count alike. Every rank has two slots:
 /// in a round it writes one of them and reads what all ranks wrote into the other ones in the round before. A round
@@ -337,4 +337,4 @@ class node_group {
   std::int64_t slot_bytes_ = 0, round_ = 0;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

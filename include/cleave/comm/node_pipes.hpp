@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Messages between the ranks of a node. Every ordered pair of them has a pipe in shared memory: a ring of chunks, of
 /// which some are written while others are read. Messages of a pair arrive in the order in which they were sent, as
@@ -148,4 +148,4 @@ class node_pipes {
   indexed_vector<pipe_end> ends_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

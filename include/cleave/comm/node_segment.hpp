@@ -25,7 +25,7 @@
 // exception would wait for the others. This memory is given back by each rank alone, at any time, even after
 // MPI_Finalize.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// A segment of zeroed memory that all ranks of a communicator have mapped. The last of them to give it back frees it.
 class node_segment {
@@ -180,4 +180,4 @@ class patience {
   int looks_, waited_ = 0;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -13,7 +13,7 @@
 // How MPI combines partial values. All operations of reductions are commutative bit by bit, for in whatever order an
 // all-reduce meets the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// What a stretch of a linear recurrence makes of what comes before it: total + factor * what comes before.
 template <class T>
@@ -157,4 +157,4 @@ inline MPI_Datatype reduced_datatype_of(reduction r, element e) {
   return datatype_of(e);
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -6,7 +6,7 @@
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/parts.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed
 /// nor unpacked.
@@ -110,4 +110,4 @@ class part_messages {
   messages messages_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

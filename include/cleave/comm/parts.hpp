@@ -8,7 +8,7 @@
 #include <cleave/program/move_scratch.hpp>
 #include <cleave/storage/box.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// What a device holds before a transfer and after it; this device unless another one is given.
 inline box held_before(const grid_state& grid, const transfer& t, const coordinates& at) {
@@ -43,4 +43,4 @@ struct packing {
   }
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// The least bytes of a message for which a collective goes on piece by piece: a shorter one takes its latency alone.
 /// Tests set it low.
@@ -104,4 +104,4 @@ class block_pieces {
   indexed_vector<piece> all_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

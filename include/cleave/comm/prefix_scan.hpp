@@ -7,7 +7,7 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/storage/elements.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Values of each device combined over the devices whose blocks of a sharded dim come before its own, or after it; the
 /// identity if there is none. Of recurrences the values are stretches; all zeros if there is none.
@@ -54,4 +54,4 @@ class prefix_scan {
   group group_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

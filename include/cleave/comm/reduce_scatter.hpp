@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Partial values over the axes are combined, and every device of the axes keeps one block: the axes become the last
 /// ones of some dims. Blocks must nest.
@@ -123,4 +123,4 @@ class reduce_scatter {
   indexed_vector<call_count> counts_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -5,7 +5,7 @@
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/pieces.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// A sum of partial values and its scatter, piece by piece: every block goes once around the ring, from the device
 /// after its owner to its owner, and each device adds what it has made of it. What a device makes is used up.
@@ -86,4 +86,4 @@ class reduce_scatter_in_pieces : public block_pieces {
   char *packed_ = nullptr, *landing_ = nullptr;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -12,7 +12,7 @@
 
 #include <string_view>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Whether MPI accepts addresses of device memory. Nothing detects this reliably, so users can set it:
 /// CLEAVE_GPU_AWARE_MPI=on or off in the environment, or gpu_aware_mode() = ... before a program is first run.
@@ -111,4 +111,4 @@ class port {
   bool through_host_;
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

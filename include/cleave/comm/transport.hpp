@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// How the devices of a grid exchange data. CLEAVE_TRANSPORT=auto or mpi in the environment sets it, or
 /// transport_mode() = ... on a rank before a grid is constructed: if one rank says mpi, it holds for all.
@@ -57,4 +57,4 @@ inline node_traffic& traffic() {
   return all;
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The workspace of the calls on a grid. Calls run one after another, so all plans share one block of memory, as large
 /// as the largest plan needs. A kernel of the user may call plans while its plan runs: each depth of nested calls has a
@@ -82,4 +82,4 @@ class workspace_pool {
   std::int64_t releases_ = 0;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/cost_model.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// The layout that operand `k` of a node must have for a strategy.
 constexpr layout required(const cost_model& m, std::size_t v, const strategy& s, int k) {
@@ -146,4 +146,4 @@ constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const s
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

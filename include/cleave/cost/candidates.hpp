@@ -7,7 +7,7 @@
 #include <cleave/cost/node_price.hpp>
 #include <cleave/cost/op_rules.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Adds a strategy that reduces whatever is partial, and variants that forward partial sums of the operands.
 constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std::size_t v, strategy s,
@@ -135,9 +135,9 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   if (const op_rules& rules = m.rules(v); rules.offer.given) rules.offer.call(m, a, v, list);
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Where slices are short or many, it is cheaper to bring each to one device: all of it, or its axes taken to another
 /// dim. Whole slices on every device take memory that does not shrink with the mesh. So they are offered only where the
@@ -161,4 +161,4 @@ constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignm
   }
 }
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

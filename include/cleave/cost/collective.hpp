@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The collectives and local moves of a plan.
 enum class kind : std::uint8_t {
@@ -202,4 +202,4 @@ constexpr bool is_legal(const hop& h, const layout& from) {
   return legal.given && legal.call(from, h);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

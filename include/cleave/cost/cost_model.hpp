@@ -7,7 +7,7 @@
 #include <cleave/cost/reshard_cache.hpp>
 #include <cleave/cost/search_limits.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Positions of one tensor as positions of another, counted from 1: bits 4 i to 4 i + 3 say which position i is, and
 /// are 0 where the other tensor does not have it. The factors of a node in a form that a strategy goes through quickly.
@@ -257,4 +257,4 @@ struct cost_model {
   }
 };
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// One operand of a remap and the result, as they are sharded: what an exchange takes from where.
 struct exchange_part {
@@ -196,4 +196,4 @@ constexpr cost exchange_cost(indexed_span<const exchange_part> parts, const size
   });
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What sharding a factor means, in the words of Shardy's sharding rules.
 enum class factor_type : std::uint8_t {
@@ -78,4 +78,4 @@ struct view_parts {
   bool exact = true;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -4,7 +4,7 @@
 
 #include <cleave/cost/assignment.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Dims of the result that may not be sharded: those of windows, what a user's kernel needs whole, and the one along
 /// which a loop stacks.
@@ -218,4 +218,4 @@ constexpr bool valid(const cost_model& m, std::size_t v, const strategy& s) {
   return (t & has_pins) == 0 || respects_pins(m.node_at(v), s);
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

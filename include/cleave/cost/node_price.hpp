@@ -4,7 +4,7 @@
 
 #include <cleave/cost/assignment.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// What it costs to take a value from one layout to another, as often as its node runs.
 constexpr double reshard_price(const cost_model& m, std::size_t u, layout from, layout to) {
@@ -122,4 +122,4 @@ constexpr double total_price(const cost_model& m, const assignment& a) {
   return total;
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -11,7 +11,7 @@
 #include <cleave/graph/graph.hpp>
 #include <cleave/ops/table.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// One operation with the layouts of its operands and of its result: of a node under a strategy, or of a step of a
 /// program. Both are priced from this, so that they cost the same.
@@ -175,9 +175,9 @@ struct op_rules {
 /// The rules of all classes, in the order of op_class. A plain array, which constant evaluation indexes at once.
 using op_rules_table = enum_table<op_class, op_rules, op_class_count>;
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Where a dim is in a tensor; -1 where it is not.
 constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
@@ -206,4 +206,4 @@ constexpr void add_factors_by_name(const graph& g, const node& n, factor_list& l
 }
 constexpr void factors_by_name(const graph& g, const node& n, factor_list& list) { add_factors_by_name(g, n, list, 0); }
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

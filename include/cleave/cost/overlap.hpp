@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A product and the all-gather before it, or the reduce-scatter after it, for given sizes.
 struct overlapping {
@@ -78,4 +78,4 @@ constexpr overlap_choice choose_pieces(const overlapping& o, const policy& rule)
   return best;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

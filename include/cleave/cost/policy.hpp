@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What a piece of a plan moves: bytes of communication (the busiest device's), and messages that a device waits for.
 struct cost {
@@ -58,4 +58,4 @@ struct policy {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

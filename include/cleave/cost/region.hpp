@@ -4,7 +4,7 @@
 
 #include <cleave/cost/exchange.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The indices of a region along a dim, from those of the block that it surrounds. They may lie outside of the dim.
 constexpr range region_range(const dim_map& m, range block) {
@@ -118,4 +118,4 @@ constexpr cost region_cost(const region_shape& r, const sizes& s) {
   });
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

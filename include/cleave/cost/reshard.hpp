@@ -5,7 +5,7 @@
 #include <cleave/base/containers.hpp>
 #include <cleave/cost/collective.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How a value goes from one layout to another.
 inline constexpr std::size_t max_hops = 8;
@@ -268,4 +268,4 @@ constexpr double path_score(const shape& global, std::int64_t element_bytes, con
   return detail::cheapest_path<detail::last_hop>(global, element_bytes, from, to, sizes, rule).score;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

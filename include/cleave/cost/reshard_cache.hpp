@@ -6,7 +6,7 @@
 #include <cleave/cost/exchange.hpp>
 #include <cleave/cost/strategy.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// A list that keeps its memory and its elements when it is emptied, so that inner loops write them without a call.
 template <class T>
@@ -119,4 +119,4 @@ class reshard_cache {
   indexed_vector<std::uint32_t> heads_{}, kind_heads_{};
 };
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

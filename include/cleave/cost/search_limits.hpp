@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How far the search for strategies looks. Every number with its unit and its reason; none of them decides whether a
 /// plan is correct.
@@ -59,4 +59,4 @@ struct search_limits {
   double largest_sum = 1e100;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

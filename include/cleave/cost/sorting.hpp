@@ -6,7 +6,7 @@
 #include <cleave/graph/graph.hpp>
 #include <cleave/layout/box.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How a sharded dim is sorted (regular sampling, Shi and Schaeffer 1992). Each device sorts its block of every slice.
 /// It sends evenly spaced samples of the block to one device, which decides for the slice. From the samples follow the
@@ -41,4 +41,4 @@ struct sorting {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/cost/factor.hpp>
 #include <cleave/cost/reshard.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Up to six lists of axes in two words, three bits an axis.
 struct short_lists {
@@ -114,4 +114,4 @@ constexpr void derive_unreduced(const node& n, strategy& s) {
   if (partial != 0) s.out.set_partial(partial, n.combine);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -9,7 +9,7 @@
 
 // The sentences of exceptions about what is sorted over devices.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -20,4 +20,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

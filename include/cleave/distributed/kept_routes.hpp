@@ -13,7 +13,7 @@
 // Which rows travel between devices for given indices. Routes are found on the host and kept: with the same indices as
 // in the last run, devices only tell each other so.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// The most elements of a shard of a table whose offsets travel as 32-bit numbers. Tests set it low.
 inline std::int64_t& narrow_offsets_limit() {
@@ -278,4 +278,4 @@ class kept_routes {
   indexed_vector<std::int64_t> there_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 namespace detail {
 /// A packed row beside a row of a tensor, the packed one first: extents, and strides in both.
@@ -200,4 +200,4 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   kept_memory<std::uint64_t> keys_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -21,7 +21,7 @@
 // Rows of a sharded table: which device has the row at an index, and where. Indices are data, so routes are found when
 // the step runs.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// The three tensors of a look-up on one device: the table (or what rows are added to), the rows, and the indices of
 /// the rows in the table.
@@ -168,4 +168,4 @@ class row_exchange {
   messages messages_{};
 };
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

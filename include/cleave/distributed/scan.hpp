@@ -6,7 +6,7 @@
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Running totals along the middle dim of an array [outer][length][inner], and the total of each slice.
 template <reduction How, class T>
@@ -124,4 +124,4 @@ void run_recurrence(const bound_scan& b, const void* in, const void* factors, vo
                              b.exclusive});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

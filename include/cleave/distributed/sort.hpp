@@ -12,7 +12,7 @@
 #include <memory>
 #include <numeric>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Copies runs of elements from one array to another. Strides are constant.
 template <class T>
@@ -404,4 +404,4 @@ class bound_sort final : public comm::data_routed {
   numbers start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

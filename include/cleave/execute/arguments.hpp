@@ -14,7 +14,7 @@
 #include <functional>
 #include <memory>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The memory of a program's arguments and results: which results must be computed beside it, because the caller gave
 /// the memory of an argument that is still to be read.
@@ -204,4 +204,4 @@ class argument_memory {
   indexed_vector<std::size_t> by_address_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -17,7 +17,7 @@
 // reads or writes is in the cache when the next one reads it. Each step computes the same numbers in the same order as
 // on its own.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Memory that the steps of a group touch in one band, and the least memory of a group that is worth it.
 inline constexpr std::int64_t band_bytes = tuned_size(1 << 18, 1 << 10);
@@ -317,4 +317,4 @@ constexpr bool may_have_bands(const program_view& p) {
   return false;
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

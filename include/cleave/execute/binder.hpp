@@ -10,7 +10,7 @@
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What a step is bound from: the program, the sizes, and the device. Computed once, when a plan meets sizes.
 struct binder {
@@ -97,4 +97,4 @@ inline strides strides_in(const addressing& a) {
   return product;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 #include <cleave/plan/workspace.hpp>
 #include <cleave/storage/memory.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A plan bound to a grid and to sizes. Buffers that live in one workspace slot share its memory; all slots and the
 /// memory of the steps are in the workspace of the grid.
@@ -167,4 +167,4 @@ class bound_program {
   std::int64_t asked_at_ = -1;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 struct run_state;
 struct fold_progress;
@@ -190,4 +190,4 @@ using element_at = typename element_type<Plan::frozen.buffers[Buffer].type.eleme
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

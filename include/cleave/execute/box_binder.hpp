@@ -14,7 +14,7 @@
 // Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
 // indices goes from one branch to the other.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Whether a step reads a shard and its halo.
 constexpr bool reads_around_shard(const program_view& p, const step& s) {
@@ -325,4 +325,4 @@ class box_binder {
   bool waits_ = false;
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

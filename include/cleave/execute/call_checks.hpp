@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <string>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -239,4 +239,4 @@ class number_checks {
   indexed_vector<number> numbers_{};
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

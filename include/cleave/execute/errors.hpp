@@ -11,7 +11,7 @@
 
 // The sentences of exceptions about calls, and of kernels that run on shards.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -98,4 +98,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Runs one plan for one set of sizes on one grid. Binding computes all that depends on sizes and allocates the
 /// workspace; running walks the steps, allocates nothing and decides nothing.
@@ -77,4 +77,4 @@ executor& executor_for(grid_state& grid, const sizes& at) {
   return executor_for(grid, runnable_of<Plan>, dims.first(Plan::frozen.dims.size()), [&] { return at; });
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -17,7 +17,7 @@
 // From the fused operations of a step, a constant, to the type of its expression. Steps that compute the same share one
 // type.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The parts of a node of an expression: its op, the element type of its result, and where its operands are (see
 /// fused_node), 16 bits each.
@@ -141,4 +141,4 @@ struct code_of_step {
 template <class Plan, std::size_t I>
 using expression_of = expression_from<code_of_step<Plan, I>>;
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -8,7 +8,7 @@
 #include <cleave/program/program_view.hpp>
 #include <cleave/storage/box.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How many ghosts a View has along each dim, before its shard and behind it.
 using ghost_widths = fixed_array<std::int64_t, max_rank>;
@@ -111,4 +111,4 @@ class strided_access {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// One real number of a tensor, as the host sees it.
 class host_number {
@@ -65,4 +65,4 @@ class host_number {
   element element_;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 // A look-up and the small products that read it, such as a sparse matrix and a vector, are one pass: the products read
 // the table at the indices, and the rows are not stored. Both orders of summation are the same.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 template <class = void>
 class looked_up_products final : public step_group {
@@ -81,4 +81,4 @@ template <class = void>
   }
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

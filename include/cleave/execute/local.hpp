@@ -20,7 +20,7 @@
 #include <string>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The part of a tensor that a kernel of yours gets on this device: LayoutRight, in Kokkos' default memory space.
 struct shard {
@@ -265,4 +265,4 @@ class local_context {
   std::int64_t bytes_;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

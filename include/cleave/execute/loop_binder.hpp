@@ -9,7 +9,7 @@
 #include <cleave/kernels/loops.hpp>
 #include <cleave/program/inner_dim.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The loops of a map or fold for the sizes of a binder.
 class loop_binder {
@@ -133,4 +133,4 @@ class loop_binder {
   addressing address_[max_operands + 1];
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

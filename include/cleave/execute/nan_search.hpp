@@ -12,7 +12,7 @@
 
 #include <memory>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Which operation of a fused chain made a NaN: computes one element of the chain once more, on the host.
 class nan_search {
@@ -110,4 +110,4 @@ class nan_search {
   indexed_vector<kept_operand> kept_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// ` at main.cpp:31`, or nothing where the line is not known.
 [[gnu::cold]] inline std::string place_of(std::string_view file, unsigned line) {
@@ -58,4 +58,4 @@ class plan_identity {
   bool named_without_line_ = true;
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -9,7 +9,7 @@
 // Selects by ranges of indices, such as the interior of a grid. The iteration space is cut where such a predicate
 // changes. Within a box of it every such select has one branch, so that boxes are computed without the test.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// What an operation of a fused expression is to predicates that are ranges of indices.
 enum class range_part : std::uint8_t {
@@ -252,4 +252,4 @@ class bound_ranges {
   indexed_vector<int> comparisons_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -26,7 +26,7 @@
 // From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is
 // compiled once.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What the run time knows of a plan. Its address stands for the plan.
 struct runnable {
@@ -153,4 +153,4 @@ inline constexpr runnable runnable_of{Plan::frozen,
                                       detail::band_finder_of<Plan>(),
                                       detail::product_finder_of<Plan>()};
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The factors of a scaled product: alpha, and beta of the array that is added. Both may depend on numbers in memory.
 class scaling {
@@ -100,4 +100,4 @@ class scaling {
   bool read_ = false;
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -10,7 +10,7 @@
 // Slices that begin at an index that is known at run time, such as a block of a cache: products read them where they
 // are, so that they are not copied. It follows from the program and its sizes, so all devices do the same.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A slice along one dim of an array, in the memory of the array.
 struct slice_in_place {
@@ -124,4 +124,4 @@ class slice_search {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// A map at the end of an iteration that copies a value to the memory of a carried one. Where nothing else needs the
 /// value any more, both change their memory instead.
@@ -125,4 +125,4 @@ class swaps_of_a_loop {
   run_state& r_;
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

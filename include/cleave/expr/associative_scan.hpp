@@ -6,7 +6,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 /// The dim of the indices within a chunk of a dim.
@@ -78,4 +78,4 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
   return tree_map([&](const value& v) { return detail::recorded_merge(in, v, chunk, part, along, where); }, all);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -6,7 +6,7 @@
 #include <cleave/expr/statement.hpp>
 #include <cleave/rules/cumulative.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The direction of a running total, and whether an element counts itself.
 enum class running : std::uint8_t {
@@ -60,4 +60,4 @@ constexpr value cumulative_min(operand x, dim_ref along, running order = running
 }
 CLEAVE_LIFT(cumulative_min)
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

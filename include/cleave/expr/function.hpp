@@ -7,7 +7,7 @@
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The value that stands for a tensor in the body of a function. It knows the tensor's type.
 template <class T, auto Layout>
@@ -356,4 +356,4 @@ struct recording_of<R, E, std::tuple<Leaves...>> {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

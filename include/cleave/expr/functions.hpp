@@ -11,7 +11,7 @@
 #include <array>
 #include <concepts>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// For functions made of others: while it lives, new nodes get the line where the user called the function, and faults
 /// its name, if it is given.
@@ -438,4 +438,4 @@ constexpr value reshard(operand x, const spec& s) {
 }
 CLEAVE_LIFT(reshard)
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

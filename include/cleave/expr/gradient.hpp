@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -272,4 +272,4 @@ constexpr auto custom_vjp(Forward forward, Backward backward) {
   return function(detail::custom_body<Forward, Backward>{forward, backward});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

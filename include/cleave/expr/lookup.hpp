@@ -7,7 +7,7 @@
 #include <cleave/rules/rows.hpp>
 #include <cleave/rules/sort.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Rows of a table at indices along dim `along`: an embedding look-up. A dim that table and indices share is a batch
 /// dim. The result has the dims of the indices, then the other dims of the table. Indices are integers; an index
@@ -72,4 +72,4 @@ constexpr value scatter_add(operand rows, operand indices, dim_ref along, const 
 }
 CLEAVE_LIFT(scatter_add)
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

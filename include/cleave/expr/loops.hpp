@@ -13,7 +13,7 @@
 // Loops whose body is planned once. Bodies are functions or lambdas of values; what they read from outside is read
 // there, and what does not change from one iteration to the next is computed once, before.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The order in which `scan` visits the indices of its dim.
 enum class direction : std::uint8_t { forward, backward };
@@ -424,4 +424,4 @@ constexpr auto cond(const Q& predicate, const Yes& yes, const No& no, const Args
                            predicate, yes, no, args...);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 // Element types: float, double, and 16-bit floating-point numbers, which are computed as float. Faults:
 // no_function_for_element, and operand_count.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail::mathematics {
 
@@ -187,4 +187,4 @@ constexpr value round(operand x) {
 CLEAVE_LIFT(round)
 #undef CLEAVE_RECORDS
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

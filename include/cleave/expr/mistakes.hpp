@@ -7,7 +7,7 @@
 
 #include <concepts>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 // Operators that values and tensors do not have, and operands that they do not take. Each is one error at the line
 // where it stands, instead of a list of the operators of all libraries.
@@ -252,7 +252,7 @@ constexpr auto cast(const A& a, const B&... b) {
   return say(rejection<fault::type_of_cast, A, B...>), detail::mistaken(a, b...);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
 // `std::sin(x)` of a value would be an error that lists all functions of that name. One more function of it says what
 // to write. Adding to namespace std is not portable by the letter of the standard; libraries of automatic

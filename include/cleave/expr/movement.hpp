@@ -14,7 +14,7 @@
 // layout: every device fetches just the elements that it lacks, in one exchange. A dim whose extent changes takes
 // another name.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The end of a slice that extends to the end of the dim.
 inline constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
@@ -412,4 +412,4 @@ constexpr auto stack(const D& to, const A&... args) {
                                  args...);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

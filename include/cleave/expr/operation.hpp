@@ -5,7 +5,7 @@
 #include <cleave/expr/statement.hpp>
 #include <cleave/rules/call.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -175,4 +175,4 @@ constexpr auto local(const result_layout<T, Sharding>& r, const X&... x) {
   return detail::shards_to<Op, whole<>, result_layout<T, Sharding>>(r.where, x...);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

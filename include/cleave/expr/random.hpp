@@ -13,7 +13,7 @@
 // integer type), a literal, or what fold_in makes. One key is for one use: what is drawn twice with it is not
 // independent.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -227,4 +227,4 @@ constexpr value dropout(operand x, operand rate, operand key) {
 }
 CLEAVE_LIFT(dropout)
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

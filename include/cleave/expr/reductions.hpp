@@ -11,7 +11,7 @@
 
 // Reductions that are composed of others: planned, fused and differentiated as what they are made of.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -98,4 +98,4 @@ constexpr value variance(operand x, const D&... over) {
 }
 CLEAVE_LIFT(variance)
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 #include <cleave/expr/statement.hpp>
 #include <cleave/rules/sort.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The order of `sort` and `argsort`.
 enum class order : std::uint8_t { ascending, descending };
@@ -114,4 +114,4 @@ constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
 }
 CLEAVE_LIFT(top_k)
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -7,7 +7,7 @@
 #include <cleave/record/value.hpp>
 #include <cleave/type/abstract.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class F, class... Args>
 struct expression;
@@ -356,4 +356,4 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
     return detail::make_expression([](const auto& x, const auto& y) { return x sign y; }, a, b); \
   }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

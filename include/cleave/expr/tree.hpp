@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/function.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -58,4 +58,4 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   return made;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 
 // For libraries of functions on values, as cleave/nn: what they need to know of their operands, and dims of their own.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Inside a function: the values of an aggregate, in declaration order.
 template <class A>
@@ -83,4 +83,4 @@ constexpr value local_with_spec(indexed_span<const value> operands, element type
   return detail::recorded_local_call(*operands[0].in, detail::shard_operation<Op>, operands, type, result, where);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -11,7 +11,7 @@
 
 // Maps of maps: two remaps in a row are one where one index map says what both do, so that elements travel once.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// times * a + b; none where that has too many terms.
 constexpr optional_value<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
@@ -212,4 +212,4 @@ constexpr bool reads_alone(const graph& g, const indexed_vector<std::uint8_t>& r
   return false;
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

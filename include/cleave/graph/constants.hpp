@@ -12,7 +12,7 @@
 
 // Operations of a graph that give the same number everywhere, whatever they read.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The dims of so many indices.
 constexpr dim_set dims_of_extent(const graph& g, std::int64_t extent) {
@@ -149,4 +149,4 @@ constexpr void become_constant(graph& to, node& n, double number) {
   n = made;
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

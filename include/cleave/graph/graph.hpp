@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The operations of a graph. Their list is graph/op_list.hpp, and what a pass may ask of one is in ops/table.hpp.
 enum class op : std::uint8_t {
@@ -286,4 +286,4 @@ constexpr shape shape_of(const tensor_type& type, const sizes& s) {
   return global;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

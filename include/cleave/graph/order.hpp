@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -85,4 +85,4 @@ constexpr graph ordered(graph g) {
   return g;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

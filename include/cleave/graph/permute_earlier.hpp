@@ -8,7 +8,7 @@
 // A permutation of what elementwise operations give is a permutation of what they read. Where one operand alone has the
 // permuted dims, such as the labels of a one-hot form, that may be much less to move.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The only operand of an elementwise operation that has one of some dims; none, or several: -1.
 constexpr int operand_with(const graph& g, const node& n, dim_set dims) {
@@ -79,4 +79,4 @@ constexpr void permute_earlier(graph& to, const graph& from, const node_id* now,
   }
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -8,7 +8,7 @@
 // Sums of elements in another order: reversed or rolled dims are put in order after a reduction, of what is left of
 // them. A reduction over such a dim needs no order at all.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 inline constexpr bool computes_elements[] = {
 #define CLEAVE_OP(...) false,
@@ -102,4 +102,4 @@ constexpr bool permute_reduced(graph& to, const graph& from, const node& permuta
   return true;
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -13,7 +13,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -335,4 +335,4 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
   return to;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

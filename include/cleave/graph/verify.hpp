@@ -4,7 +4,7 @@
 
 #include <cleave/graph/graph.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Whether a layout is possible for a tensor of some rank: axes of the mesh, each used once, on dims that exist.
 constexpr bool verify(const layout& l, int rank, const mesh_value& mesh) {
@@ -61,4 +61,4 @@ constexpr bool verify(const graph& g) {
   return true;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -14,7 +14,7 @@
 
 // What all wrappers of other libraries' data need: what one rank finds wrong with its part, all ranks throw.
 
-namespace cleave::inline v0::interop::detail {
+namespace cleave { inline namespace v0 { namespace interop { namespace detail {
 
 /// What a rank finds wrong, in numbers: the first one says what, and is 0 if nothing is. The last one is for the rank.
 using finding = std::array<std::int64_t, 6>;
@@ -94,4 +94,4 @@ void require_shards(const grid& g, const part<Tensor::rank>& mine, std::string_v
   raise<shape_error>(wording::foreign_block(what, wrong[5], dim, wrong[1], wrong[2], wrong[3], wrong[4]));
 }
 
-} // namespace cleave::inline v0::interop::detail
+}}}} // namespace cleave::v0::interop::detail

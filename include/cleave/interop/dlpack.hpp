@@ -16,7 +16,7 @@
 
 // Shards as DLPack tensors and the reverse, without copies: numpy, JAX, PyTorch, CuPy and others have the same.
 
-namespace cleave::inline v0::interop {
+namespace cleave { inline namespace v0 { namespace interop {
 
 /// The structs of DLPack, by their layout in memory (ABI versions 0.8 and 1.x): github.com/dmlc/dlpack,
 /// include/dlpack/dlpack.h. A program that includes that header may use its structs in place of these.
@@ -290,4 +290,4 @@ Tensor from_dlpack(const grid& g, const typename Tensor::extents_type& extents, 
   return made;
 }
 
-} // namespace cleave::inline v0::interop
+}}} // namespace cleave::v0::interop

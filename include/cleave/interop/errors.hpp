@@ -10,7 +10,7 @@
 
 // The sentences of exceptions about objects of other libraries.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -74,4 +74,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -27,7 +27,7 @@
 // ceil(n / p) elements and the last ones fewer. Where the two are the same, always if p divides n, memory is shared:
 // `wrap_vec`, `wrap_dmda`. Else give PETSc the blocks of Cleave (`petsc_blocks`), or copy (`copy_from_vec`).
 
-namespace cleave::inline v0::interop {
+namespace cleave { inline namespace v0 { namespace interop {
 
 namespace detail {
 
@@ -268,4 +268,4 @@ inline std::vector<PetscInt> petsc_blocks(std::int64_t extent, std::int64_t devi
   return sizes;
 }
 
-} // namespace cleave::inline v0::interop
+}}} // namespace cleave::v0::interop

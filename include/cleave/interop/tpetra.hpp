@@ -16,7 +16,7 @@
 // Tpetra's vectors as tensors. Nothing of Trilinos is included: whatever has the members of a Tpetra::MultiVector will
 // do.
 
-namespace cleave::inline v0::interop {
+namespace cleave { inline namespace v0 { namespace interop {
 
 /// A Tpetra::MultiVector or Tpetra::Vector, or what has their members. `Access` is Tpetra::Access::ReadWrite or another
 /// tag of that kind.
@@ -74,4 +74,4 @@ Tensor wrap_multivector(const grid& g, V& v, Access access) {
   }
 }
 
-} // namespace cleave::inline v0::interop
+}}} // namespace cleave::v0::interop

@@ -10,7 +10,7 @@
 
 // The sentences of exceptions about files of fields.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -43,4 +43,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::inline v0::io {
+namespace cleave { inline namespace v0 { namespace io {
 
 /// The element types of fields in a file.
 template <class T>
@@ -192,4 +192,4 @@ class field_file {
   std::unique_ptr<detail::hdf5_group> open_{};
 };
 
-} // namespace cleave::inline v0::io
+}}} // namespace cleave::v0::io

@@ -22,7 +22,7 @@
 
 // The part of HDF5 that one rank needs to write fields. Every failure is a file_error.
 
-namespace cleave::inline v0::io::detail {
+namespace cleave { inline namespace v0 { namespace io { namespace detail {
 
 /// While one lives, HDF5 does not print its errors.
 class quiet {
@@ -184,4 +184,4 @@ class hdf5_group {
   handle access_, file_;
 };
 
-} // namespace cleave::inline v0::io::detail
+}}}} // namespace cleave::v0::io::detail

@@ -23,7 +23,7 @@
 
 // The XDMF file beside an HDF5 file, which tells ParaView and others where its fields lie.
 
-namespace cleave::inline v0::io {
+namespace cleave { inline namespace v0 { namespace io {
 
 /// Where the points of fields lie, and how fields are written.
 struct field_options {
@@ -124,4 +124,4 @@ class xdmf_file {
 
 } // namespace detail
 
-} // namespace cleave::inline v0::io
+}}} // namespace cleave::v0::io

@@ -14,7 +14,7 @@
 // The chain of operations of a step as a type: a list of nodes, made of plain types and ints only, so that kernels are
 // shared by all steps that compute the same, whatever their layouts, and every compiler can name them.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What an operation of a fused expression is to a kernel: a load, a number that is known when the kernel starts, an
 /// index, or an operation.
@@ -278,4 +278,4 @@ struct striding<fused_expression<Loads, Nodes...>> {
   using type = fused_expression<Loads, typename detail::striding_node<Nodes>::type...>;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -11,7 +11,7 @@
 // What of a fold depends on the type of its values and on its reduction, and its form for devices, which depends on its
 // expression. kernels/run_fold.hpp has the loops on the host.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Values of a fold that are added up at a time, in bytes: they are in the first cache.
 inline constexpr std::int64_t fold_buffer_bytes = 1 << 13;
@@ -434,4 +434,4 @@ void fold_flat(const bound_loops& l, const void* const* from, void* to, void* pi
   join_pieces<T, How, Out>(l, pieces, to);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -17,7 +17,7 @@
 #include <array>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A product bound to sizes: which arrays are packed first, and how the library is called for each batch.
 struct bound_gemm {
@@ -268,4 +268,4 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
   convert_elements(wide[2], as<T>(result), c);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -31,7 +31,7 @@
     static constexpr auto gemv = &cleave_##name_gemv;                                                                  \
   }
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 template <class T>
@@ -65,11 +65,11 @@ void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
                                     right, &ldb, left, &lda, &beta, c, &ldc);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
 #endif
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Elements that the library of products knows.
 template <class T>
@@ -95,4 +95,4 @@ void gemm_call(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
 #endif
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -14,7 +14,7 @@
 // Products through Kokkos Kernels: for device memory, and where it was built without a BLAS. Compiling its gemm takes
 // seconds.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -43,4 +43,4 @@ void kokkos_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_re
                    result);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

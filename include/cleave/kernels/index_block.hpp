@@ -9,7 +9,7 @@
 
 // Where the rows of a look-up are, in the block of a table and beside their indices.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The indices along one dim of a table that a shard of it has, and how far apart their rows are in the shard.
 struct index_block {
@@ -44,4 +44,4 @@ struct indexed_rows {
         by_element(length == 1 || (row.inner(0) != 1 && over.inner(1) == 1)) {}
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 // Many small products, such as the rows of a sparse matrix with a vector, whose one operand is rows of a table at
 // indices: one pass that reads the table at the indices.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// result[p, j] = sum over l of values[p, l] * table[indices[p, l], j]. Indices and results follow one another, and so
 /// do the elements of a row; those of values are strided.
@@ -175,4 +175,4 @@ void run_indexed_products(const indexed_products& g, const index_block& block, c
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

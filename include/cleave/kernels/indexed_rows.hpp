@@ -15,7 +15,7 @@
 
 // Look-ups and sums by index where nothing moves: one parallel kernel that reads the indices where they are.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -324,4 +324,4 @@ bool same_elements(const I* a, const I* b, std::int64_t elements, int* flag) {
   return differ == 0;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

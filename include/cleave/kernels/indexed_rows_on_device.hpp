@@ -13,7 +13,7 @@
 
 // Look-ups and sums by index on devices, where threads that follow each other have elements that do.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The loops over all elements of all rows. Arrays: the rows, the table, the indices.
 inline flat_nest<3> nest_of(const indexed_rows& at) {
@@ -147,4 +147,4 @@ bool scatter_on_device(const indexed_rows& at, const From* rows, const I* indice
   return true;
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -11,7 +11,7 @@
 // Comparisons of the index along a line with a label, as in one_hot(label): true at one element of a line at most. A
 // line is computed as if it were false everywhere, and that element on its own.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// What an entry of an expression is, for the search of labels.
 struct entry_fact {
@@ -86,4 +86,4 @@ struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int
 template <class Expression>
 using label_of = label_search<Expression, std::make_integer_sequence<int, Expression::entries>>;
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

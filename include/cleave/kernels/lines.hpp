@@ -10,7 +10,7 @@
 // Lines of an expression on the host: the one function of a map or a fold that is compiled for each expression. The
 // loops around lines, stores past the caches, and reductions do not depend on the expression.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Lines of an expression, and where their values go.
 struct line_block {
@@ -88,4 +88,4 @@ void compute_lines(const line_block& b) {
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 // such a block is stored, what its loads read next is prefetched: processors fetch too little ahead on their own where
 // several rows of an array are read at the same time.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A part of each line, with an expression of its own.
 struct line_piece {
@@ -102,4 +102,4 @@ inline void compute_lines_past_caches(line_piece* pieces, int count, const store
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -9,7 +9,7 @@
 
 // The loops of a map or a fold, bound to sizes. Nothing here depends on what is computed, so it is compiled once.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the
 /// result.
@@ -150,4 +150,4 @@ void for_each_block(const loop_nest& nest, int walked, std::int64_t flat, std::i
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// out[i...] = expression(i...), for devices. A thread computes several elements, unless the expression is long, so
 /// that their loads are on their way together: all are loaded before one is stored, since the compiler may not move a
@@ -171,4 +171,4 @@ inline void run_part_of_map(const bound_loops& l, const void* const* from, void*
   detail::map_work::run_elements({l, from, to, f}, begin, end);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 // A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
 // the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A part of the iteration space of a map in which every load is one array with plain strides.
 struct map_segment {
@@ -267,4 +267,4 @@ inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, box
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

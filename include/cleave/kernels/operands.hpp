@@ -10,7 +10,7 @@
 
 // From the loops of a step to the operands of one line of its expression.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -66,4 +66,4 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -11,7 +11,7 @@
 
 // A map whose result takes the place of an operand that it reads at a distance, such as a stencil.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Computes a few rows beside the operand and writes them to it as soon as no row that is still to be computed reads
 /// them. Each thread has rows that follow each other. Rows that another thread reads wait until all have computed. So
@@ -157,4 +157,4 @@ class rolling_map {
   char* beside_ = nullptr;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

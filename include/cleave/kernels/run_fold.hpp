@@ -12,7 +12,7 @@
 
 // The loops of a fold on the host: they compute lines of its expression and add them up. Compiled once.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Folded extents below which a line goes along results instead of along summands.
 inline constexpr std::int64_t fold_short = 2 * vector_block;
@@ -380,4 +380,4 @@ inline void run_part_of_fold(const bound_loops& l, const void* const* from, void
   detail::fold_work::run_rows(&w, begin, end);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

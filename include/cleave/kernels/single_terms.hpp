@@ -10,7 +10,7 @@
 // Sums along the classes of x * one_hot(label), or of what is chosen by a label, else 0: each line has one term that is
 // not 0, and only that is computed.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Of an expression that is a product with such a comparison, or a choice by it between a value and a literal.
 constexpr compared_entries label_in(const entry_fact* entries, int count) {
@@ -51,4 +51,4 @@ void compute_single_terms(const line_block& b) {
   }
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

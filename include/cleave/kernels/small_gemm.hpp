@@ -13,7 +13,7 @@
 // Many small products, such as dot products of short rows: one parallel kernel for all of them. A call of a library for
 // each would take longer than the product.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Products c[b, m, n] = sum over k of a[b, m, k] * b[b, k, n], with one stride for each of m, n, k in each array.
 struct small_gemm {
@@ -122,4 +122,4 @@ void run_small_gemm(const small_gemm& g, const void* left, const void* right, vo
          detail::small_gemm_functor<T>{as<T>(left), as<T>(right), as<T>(result), g, products, grain});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

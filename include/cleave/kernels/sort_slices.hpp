@@ -16,7 +16,7 @@
 #include <memory>
 #include <numeric>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Whether a comes before b: NaN after all numbers, and before them in descending order.
 template <class T>
@@ -201,4 +201,4 @@ void sort_slices(const slices_to_sort<T>& all) {
   else detail::sort_on_device(all);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

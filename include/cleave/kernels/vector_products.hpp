@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A row-major matrix in memory, or its transpose. `leading` elements lie between rows as stored.
 struct matrix_ref {
@@ -18,13 +18,13 @@ struct matrix_ref {
   bool transposed = false;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
 // Products of a matrix and a vector, in vector code: every element of the matrix is read once, so that it is memory
 // that decides. Libraries take longer for matrices that are in the caches, and their calls add to that where products
 // are many.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 #if defined(CLEAVE_X86_VECTORS)
 template <class T>
@@ -155,4 +155,4 @@ void run_vector_product([[maybe_unused]] std::int64_t m, [[maybe_unused]] std::i
 #endif
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Half-open range of indices.
 struct range {
@@ -133,4 +133,4 @@ constexpr axis_list essential(axis_list list, const axis_sizes& sizes) {
   return kept;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

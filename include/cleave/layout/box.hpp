@@ -4,7 +4,7 @@
 
 #include <cleave/layout/blocks.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The part of a tensor that one device holds, or a part of that: a range of global indices for each dim.
 struct box {
@@ -118,4 +118,4 @@ constexpr box_copy copy_from_packed(const box& part, const box& to, std::int64_t
   return make_copy(part.extents(), strides_of(part.extents()), offset, strides_of(to.extents()), position_in(to, part));
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

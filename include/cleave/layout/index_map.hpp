@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What indices outside of a dim stand for: nothing (0), the dim as a ring, its outermost element, or the dim mirrored
 /// at the centre of its outermost element (NumPy's wrap, edge and reflect).
@@ -163,4 +163,4 @@ constexpr index_run within(const index_run& r, range block) {
   return part;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

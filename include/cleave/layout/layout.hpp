@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The largest number of dims of a tensor.
 inline constexpr int max_rank = 8;
@@ -178,4 +178,4 @@ struct spec {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -4,7 +4,7 @@
 
 #include <cleave/layout/blocks.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Above this many devices the cost of an uneven move is its upper bound instead of an enumeration.
 inline constexpr std::int64_t enumerated_devices = 256;
@@ -93,4 +93,4 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
   return busiest;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 #include <array>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 struct dim_tag {};
 
@@ -350,4 +350,4 @@ struct sharding_of_layout<L> {
 };
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -28,7 +28,7 @@
     static constexpr auto gemm = &cleave_add_##name_gemm;                                                              \
   }
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 template <class T>
@@ -101,6 +101,6 @@ void blas_add_product(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, r
                                   b.at, &ldb, a.at, &lda, &beta, c.at, &ldc);
 }
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg
 
 #endif

@@ -9,7 +9,7 @@
 
 // Block-cyclic copies of sharded matrices, in which the devices have equal work while a factorization shrinks.
 
-namespace cleave::inline v0::linalg::detail {
+namespace cleave { inline namespace v0 { namespace linalg { namespace detail {
 
 /// A part of a row-major matrix in memory.
 template <class T>
@@ -168,4 +168,4 @@ struct redistribution {
   }
 };
 
-} // namespace cleave::inline v0::linalg::detail
+}}}} // namespace cleave::v0::linalg::detail

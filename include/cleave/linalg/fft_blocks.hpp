@@ -13,7 +13,7 @@
 // first cache, has FFTW transform them there, and copies them to where they belong. So memory is read and written once
 // and by whole lines, whatever the strides are.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -177,4 +177,4 @@ inline void agree_on_transforms(const local_context& here, transform what, std::
 
 } // namespace detail
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

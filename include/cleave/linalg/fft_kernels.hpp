@@ -19,7 +19,7 @@
 // Fourier transforms of shards: by cuFFT here, by FFTW in linalg/fft_blocks.hpp. Plans are made once for a shape, by
 // cuFFT also for each thread that runs grids, and kept until the program ends.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -208,4 +208,4 @@ void half_spectrum_kernel<From, To, What>::operator()(const local_context& here,
 
 } // namespace detail
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

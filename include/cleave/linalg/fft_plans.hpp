@@ -27,7 +27,7 @@
 // estimates, and which one it is may change from run to run, and with it the last bits of a result. All devices of a
 // grid must compute the same of the same numbers, so one of them measures, and the others get its choice.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 /// How FFTW chooses its plans. CLEAVE_FFT_PLANS=measured or estimated in the environment sets it, or fft_plan_mode() =
 /// ... on the first device of a grid before the first transform.
@@ -273,4 +273,4 @@ void agree_on_plan(const local_context& here, const plan_key& key) {
 
 } // namespace detail
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

@@ -12,7 +12,7 @@
 // Fourier transforms as programs record them: without Kokkos and FFTW. The kernels are in linalg/fft_kernels.hpp;
 // programs include linalg/fft.hpp, which is both.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 /// What is transformed: complex numbers there and back, and the half spectra of real ones.
 enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
@@ -207,4 +207,4 @@ constexpr value irfft(operand x, const From& from, const To& to) {
 }
 CLEAVE_LIFT(irfft)
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

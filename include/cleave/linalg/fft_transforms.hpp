@@ -12,7 +12,7 @@
 
 // What kernels of Fourier transforms share, whichever library they call.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -60,4 +60,4 @@ void scale_by(void* at, std::int64_t numbers, double factor) {
 
 } // namespace detail
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

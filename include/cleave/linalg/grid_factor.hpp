@@ -13,7 +13,7 @@
 
 // Cholesky factors of one matrix over a mesh of two axes: docs/07-linear-algebra.md.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -287,4 +287,4 @@ constexpr value grid_cholesky(
 }
 CLEAVE_LIFT(grid_cholesky)
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

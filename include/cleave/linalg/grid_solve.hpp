@@ -11,7 +11,7 @@
 
 // Triangular systems with one matrix over a mesh of two axes: docs/07-linear-algebra.md.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -270,4 +270,4 @@ constexpr value grid_triangular_solve(
 }
 CLEAVE_LIFT(grid_triangular_solve)
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

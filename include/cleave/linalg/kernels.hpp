@@ -12,7 +12,7 @@
 // Cholesky factors and triangular systems on shards. Large matrices on the host go through BLAS one after another; all
 // others through kernels of Kokkos over the batch.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -234,4 +234,4 @@ void solve_kernel<Rows, Columns, Which, Transposed>::operator()(const local_cont
 
 } // namespace detail
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

@@ -12,7 +12,7 @@
 // Cholesky factors and triangular systems as programs record them: without Kokkos, for the planner, the evaluator and
 // the simulator. The kernels are in linalg/kernels.hpp; programs include linalg/linalg.hpp, which is both.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 /// Which half of the matrix is read. The other half counts as zero, whatever is stored there.
 enum class triangle : std::uint8_t { lower, upper };
@@ -272,4 +272,4 @@ constexpr value triangular_solve(operand l, operand b, const Rows& rows, const C
 }
 CLEAVE_LIFT_TEMPLATE(triangular_solve, auto... How, How...)
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

@@ -11,7 +11,7 @@
 
 // Matrices in a shard. Dims are found by name and read with their strides, so that no order of dims needs a copy.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 /// A loop over dims, with the step of two tensors along each; 0 along a dim that a tensor does not have.
 struct batch_loop {
@@ -133,4 +133,4 @@ CLEAVE_FUNCTION void substitute(const triangular_systems& s, const T* l, T* x) {
   }
 }
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

@@ -18,7 +18,7 @@
 
 // Products over a mesh of two axes, panel by panel, in little workspace: docs/07-linear-algebra.md.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -294,4 +294,4 @@ constexpr value product_25d(
 }
 CLEAVE_LIFT_TEMPLATE(product_25d, std::int64_t Bytes, Bytes)
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

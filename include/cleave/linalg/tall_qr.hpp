@@ -12,7 +12,7 @@
 
 // QR factors of tall matrices by Cholesky factors, as programs record them; programs include linalg/linalg.hpp.
 
-namespace cleave::inline v0::linalg {
+namespace cleave { inline namespace v0 { namespace linalg {
 
 namespace detail {
 
@@ -150,4 +150,4 @@ constexpr std::tuple<value, value> tall_qr(operand a, const Rows& rows, const Co
 }
 CLEAVE_LIFT(tall_qr)
 
-} // namespace cleave::inline v0::linalg
+}}} // namespace cleave::v0::linalg

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The largest number of axes of a mesh.
 inline constexpr int max_axes = 7;
@@ -85,4 +85,4 @@ struct axis_list {
   friend constexpr bool operator==(axis_list, axis_list) = default;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// An extent or axis size that is known only at run time.
 inline constexpr std::int64_t dynamic = -1;
@@ -188,4 +188,4 @@ axis(const char*) -> axis<no_name>;
 template <class A>
 concept MeshAxis = std::derived_from<std::remove_cvref_t<A>, axis_tag>;
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -14,7 +14,7 @@
 // attention), keys and values `source`. So the same lines are multi-head, multi-query and grouped-query attention
 // (Ainslie et al. 2023).
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// The dims of attention: positions of the queries, positions of keys and values, and the dim of a head, over which
 /// queries and keys are multiplied.
@@ -253,4 +253,4 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
 }
 CLEAVE_LIFT(ring_attention)
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -5,7 +5,7 @@
 #include <cleave/nn/layout_rules.hpp>
 #include <cleave/nn/pipeline.hpp>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// `f(x, weights)` for every layer, in order, with the schedule of a model layout: layer after layer, or in the stages
 /// of a pipeline. Weights are stacked along dim `layer`. One layer is planned and compiled, whatever their number.
@@ -28,4 +28,4 @@ constexpr value blocks(const Layout& layout, dim_ref layer, const X& x, const W&
   }
 }
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

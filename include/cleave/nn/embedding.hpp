@@ -4,7 +4,7 @@
 
 #include <cleave/expr/lookup.hpp>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// Rows of a table for word ids: [dims of the ids, other dims of the table]. Communication: if the vocabulary is
 /// sharded, ids are sent to the devices that own the rows and rows come back, or each device contributes its own rows
@@ -41,4 +41,4 @@ constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary
 }
 CLEAVE_LIFT(cross_entropy)
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// The kernel and the bias of a linear map.
 template <class Kernel, class Bias>
@@ -59,4 +59,4 @@ constexpr value gated_feed_forward(operand x, operand gate, operand up, operand 
 }
 CLEAVE_LIFT(gated_feed_forward)
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

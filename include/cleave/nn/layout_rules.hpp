@@ -7,7 +7,7 @@
 #include <cleave/layout/sharding.hpp>
 #include <cleave/nn/attention.hpp>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 namespace detail {
 
@@ -219,4 +219,4 @@ model_layout(P, A) -> model_layout<P, A>;
 template <class P, class A, class S>
 model_layout(P, A, S) -> model_layout<P, A, S>;
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// The number of experts for each token: one (Switch, Fedus et al. 2021) or two (GShard, Lepikhin et al. 2020).
 enum class experts_per_token : std::uint8_t { one, two };
@@ -133,4 +133,4 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
   return {mixed, to.balancing};
 }
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -5,7 +5,7 @@
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/values.hpp>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// The scale and the bias of a normalization, each a tensor of the normalized dim.
 template <class Scale, class Bias = Scale>
@@ -32,4 +32,4 @@ constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon 
 }
 CLEAVE_LIFT(rms_norm)
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -7,7 +7,7 @@
 
 #include <initializer_list>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 namespace detail {
 template <class A>
@@ -55,4 +55,4 @@ std::int64_t count_parameters(const A& all) {
   return total;
 }
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

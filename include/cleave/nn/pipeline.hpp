@@ -15,7 +15,7 @@
 // a buffer with one microbatch for each stage is shifted by one along `stage` at every tick, and all stages compute at
 // the same time.
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// The dims of a pipeline, and its schedule. With `rounds` above 1 the schedule is circular (Narayanan et al. 2021):
 /// microbatches go around `rounds` times, each device has `rounds` shorter stages, and the pipeline bubble shrinks by a
@@ -160,4 +160,4 @@ constexpr value pipeline(operand x, const W& weights, const pipeline_dims& d, co
   return sum(slice(gather(states, s.tick, s.leaves(x)), d.stage, last, -1), last);
 }
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -5,7 +5,7 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/values.hpp>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// Rotary position embedding (Su et al. 2021). Pairs of elements along `head`, element i and the one half the extent
 /// later, are rotated by the angle `at` * base^(-2 i / extent); halves are as in GPT-NeoX. `at` are integers with dims
@@ -28,4 +28,4 @@ constexpr value rotary(operand x, operand at, dim_ref head, double base = 10000)
 }
 CLEAVE_LIFT(rotary)
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

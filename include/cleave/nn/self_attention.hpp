@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace cleave::inline v0::nn {
+namespace cleave { inline namespace v0 { namespace nn {
 
 /// The weights of an attention layer: from `embed` to heads, and back.
 template <class Query, class Key, class Out>
@@ -83,4 +83,4 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
                         heads...);
 }
 
-} // namespace cleave::inline v0::nn
+}}} // namespace cleave::v0::nn

@@ -17,7 +17,7 @@
 #define CLEAVE_VECTOR_DOUBLES 0
 #endif
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 CLEAVE_FUNCTION inline double double_of_bits(std::uint64_t bits) { return __builtin_bit_cast(double, bits); }
 CLEAVE_FUNCTION inline std::uint64_t bits_of_double(double x) { return __builtin_bit_cast(std::uint64_t, x); }
@@ -123,4 +123,4 @@ CLEAVE_FUNCTION inline double erf_of(double x) {
 #endif
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// An elementwise expression as data: the derivative of an operation. Write it with `symbols` and the usual operators.
 /// The derivative of a graph records it.
@@ -121,4 +121,4 @@ constexpr formula gelu_slope() {
   return f;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Four words: a counter, or what comes of it.
 struct random_words {
@@ -40,4 +40,4 @@ CLEAVE_FUNCTION constexpr random_words random_words_at(std::uint64_t key, std::u
                 low_word(key >> 32));
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

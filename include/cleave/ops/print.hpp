@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// `batch/data/fsdp`: a dim and the axes that shard it.
 inline std::string to_string(dim_id d, axis_list list, const dim_table& dims, const mesh_value& mesh) {
@@ -71,4 +71,4 @@ inline std::string to_string(const graph& g, indexed_span<const layout> layouts 
   return s;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -18,7 +18,7 @@
 // gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative
 // error is some 1e-7.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -464,4 +464,4 @@ constexpr T make_identity() {
 template <reduction How, class T>
 inline constexpr T identity_of = detail::make_identity<How, T>();
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

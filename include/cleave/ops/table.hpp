@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How an op behaves when its dims are sharded; propagation, partitioning and fusion are generic over this.
 enum class op_class : std::uint8_t {
@@ -164,4 +164,4 @@ constexpr bool is_predicate(op code, std::size_t operand) {
 /// The first operand of the type in which an op computes.
 constexpr std::size_t typed_operand(op code) { return is_predicate(code, 0) ? 1 : 0; }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

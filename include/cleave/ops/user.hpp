@@ -12,7 +12,7 @@
 #include <concepts>
 #include <span>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What a user's kernel gets when it runs; execute/local.hpp.
 struct shard;
@@ -192,4 +192,4 @@ inline constexpr user_entry shard_operation = [] {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-namespace cleave::inline v0::optim {
+namespace cleave { inline namespace v0 { namespace optim {
 
 namespace detail {
 
@@ -215,4 +215,4 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
   return adafactor(weights, state, gradients, detail::as_number(minimum(rsqrt(t), 0.01)), adafactor_options{}, where);
 }
 
-} // namespace cleave::inline v0::optim
+}}} // namespace cleave::v0::optim

@@ -4,7 +4,7 @@
 
 #include <cleave/optim/leaves.hpp>
 
-namespace cleave::inline v0::optim {
+namespace cleave { inline namespace v0 { namespace optim {
 
 /// The state of Adam: averages of the gradients and of their squares, and for each the sum of the averaging weights so
 /// far, a rank-0 tensor. All start as zeros. `Weights` may have other layouts than the parameters (ZeRO).
@@ -55,4 +55,4 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
   return {tree_map(updated, weights, s.mean, s.square), s};
 }
 
-} // namespace cleave::inline v0::optim
+}}} // namespace cleave::v0::optim

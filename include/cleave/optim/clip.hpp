@@ -4,7 +4,7 @@
 
 #include <cleave/optim/leaves.hpp>
 
-namespace cleave::inline v0::optim {
+namespace cleave { inline namespace v0 { namespace optim {
 
 /// The square root of the sum of the squares of all elements of all leaves (optax.global_norm): a rank-0 value in
 /// float, or in double if a leaf is double. 16-bit numbers are squared and added in float. Any layouts. Communication:
@@ -31,4 +31,4 @@ constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit&
   return tree_map([&](const value& g) { return in_type(widened(g) * scale, element_in(g)); }, gradients);
 }
 
-} // namespace cleave::inline v0::optim
+}}} // namespace cleave::v0::optim

@@ -7,7 +7,7 @@
 
 // What optimizers need to know of the leaves of an aggregate.
 
-namespace cleave::inline v0::optim::detail {
+namespace cleave { inline namespace v0 { namespace optim { namespace detail {
 
 /// A number that is given, as a literal or as a rank-0 value, beside a value.
 template <class T>
@@ -56,4 +56,4 @@ constexpr value total_of(const Tree& tree, std::string_view op, source where, F&
   return total;
 }
 
-} // namespace cleave::inline v0::optim::detail
+}}}} // namespace cleave::v0::optim::detail

@@ -11,7 +11,7 @@
 // of `half` are scaled up lest small ones become 0, gradients of `bfloat16`, which has the range of float, need no
 // scale.
 
-namespace cleave::inline v0::optim {
+namespace cleave { inline namespace v0 { namespace optim {
 
 /// Inside a function: the aggregate with its floating-point leaves converted to element type T:
 /// `lowered<bfloat16>(weights)`. Other leaves stay as they are. Names and layouts are kept. No communication.
@@ -114,4 +114,4 @@ constexpr State next_loss_scale(const State& state, const value& finite, const l
   return s;
 }
 
-} // namespace cleave::inline v0::optim
+}}} // namespace cleave::v0::optim

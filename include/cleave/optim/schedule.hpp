@@ -11,7 +11,7 @@
 // gives one, which takes the element type of the tensor beside it. No communication. Faults: not_floating for complex
 // and bool steps.
 
-namespace cleave::inline v0::optim {
+namespace cleave { inline namespace v0 { namespace optim {
 
 namespace detail {
 
@@ -125,4 +125,4 @@ struct inverse_square_root {
   }
 };
 
-} // namespace cleave::inline v0::optim
+}}} // namespace cleave::v0::optim

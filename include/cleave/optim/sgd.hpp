@@ -4,7 +4,7 @@
 
 #include <cleave/optim/leaves.hpp>
 
-namespace cleave::inline v0::optim {
+namespace cleave { inline namespace v0 { namespace optim {
 
 /// One step of gradient descent, leaf by leaf: weights - rate * gradients. `rate` is a number or a rank-0 value.
 /// Layouts are those of the weights. Communication: only what brings the gradients there.
@@ -26,4 +26,4 @@ constexpr std::tuple<Weights, Weights> sgd(const Weights& weights, const Weights
   return {sgd(weights, faster, rate), faster};
 }
 
-} // namespace cleave::inline v0::optim
+}}} // namespace cleave::v0::optim

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A strategy for every node, by node, and the fault if the choice must be left to the user.
 struct choice {
@@ -124,4 +124,4 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   return made;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

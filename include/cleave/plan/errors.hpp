@@ -10,7 +10,7 @@
 
 // The sentences of exceptions about sizes for which a plan is asked.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -34,4 +34,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <string>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -343,4 +343,4 @@ Stream& operator<<(Stream& out, const planned<Plan, Verdict>& plan) {
   return out << explain(plan), out;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

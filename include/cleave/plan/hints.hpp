@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The size that planning assumes for an axis, an extent, or a part of a split dim, if the size is known only at run
 /// time.
@@ -89,4 +89,4 @@ constexpr sizes sizes_for(const Sized& g, indexed_span<const named_size> named =
   return s;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

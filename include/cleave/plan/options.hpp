@@ -8,7 +8,7 @@
 
 #include <concepts>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Contracts and hints of a plan. They are types, so that they are part of the plan's identity.
 struct option_tag {};
@@ -152,4 +152,4 @@ constexpr auto with(const function<F>&, const Options&...) {
   return function(detail::body_with<F, Options...>{});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

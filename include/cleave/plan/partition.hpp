@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -65,4 +65,4 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   return made.found.ok() ? made : none;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 
 #include <initializer_list>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -220,4 +220,4 @@ constexpr auto plan(const F& f, const Options&... options) {
   return say(rejection<fault::not_a_function, F>), plan<Signature>(function<F>(f), options...);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 #include <cleave/program/program_view.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A step with the layouts of the buffers that it reads and writes.
 constexpr placed_op placed(const program_view& p, const step& s) {
@@ -79,4 +79,4 @@ constexpr std::int64_t flops(const program_view& p, const sizes& at) {
   return total;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

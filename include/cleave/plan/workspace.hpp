@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Memory that steps hold until they are waited for: where it begins, by step, and how much it is together.
 struct held_memory {
@@ -46,12 +46,12 @@ struct held_memory {
   return all;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
 // The memory that a bound program allocates for its calls, predicted from sizes. The steps of the run time take what
 // they need from the same functions.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The workspace of a program on one device, in bytes, by what it is for. Arguments and results are not in it.
 /// `scratch` is shared: it is as large as the step needs that needs most.
@@ -297,4 +297,4 @@ constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes&
 /// Bytes of the workspace on the device that needs most.
 constexpr std::int64_t workspace(const program_view& p, const sizes& at) { return parts_of_workspace(p, at).total(); }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

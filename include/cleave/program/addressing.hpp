@@ -7,7 +7,7 @@
 #include <cleave/layout/box.hpp>
 #include <cleave/program/program.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The indices that a device has of a buffer, along every dim.
 template <class Maps>
@@ -112,4 +112,4 @@ constexpr std::int64_t largest_elements(const buffer& b, const Maps& maps, const
   return elements_of(b, maps, s, coordinates{});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

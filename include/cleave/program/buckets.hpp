@@ -8,7 +8,7 @@
 
 // Which all-reduces of a program travel as one message, for given sizes.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Whether two steps are all-reduces that one message could serve.
 constexpr bool reduce_alike(const step& a, element of_a, const step& b, element of_b) {
@@ -95,4 +95,4 @@ template <class F>
   return true;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 // Which elements of which shard become which elements of another one: from maps, sizes and layouts alone, so that a
 // sender and a receiver find the same without asking each other.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Indices along one dim of the buffer that is filled, and where they come from: `to` counts from the beginning of the
 /// receiver's range, `from` is a global index of one dim of the operand, or of two dims that have the same index.
@@ -357,4 +357,4 @@ constexpr void for_each_spread(const filling& f, const shape& staging, const str
   for_each_piece(spread, all, strides_of(staging), to, each);
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

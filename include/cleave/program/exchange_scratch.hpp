@@ -10,7 +10,7 @@
 // The memory that an exchange needs beside its operands and its result: for messages that are not one run of memory on
 // this device, and for sources that are used several times. Exchanges allocate it, and plans predict it.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// Elements of the packed messages of each direction, and of sources that are used several times.
 struct exchange_room {
@@ -225,4 +225,4 @@ class joined_messages {
   return bytes + aligned(sent.bytes()) + aligned(received.bytes());
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

@@ -8,7 +8,7 @@
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// An exchange of a plan, for given sizes.
 struct exchange_spec {
@@ -80,4 +80,4 @@ struct exchange_spec {
   return e;
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

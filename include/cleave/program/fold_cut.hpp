@@ -9,7 +9,7 @@
 
 // How a reduction is cut in pieces that threads reduce at the same time, and the memory of their results.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Elements that are worth a unit of parallel work, and the most pieces of one range.
 inline constexpr std::int64_t fold_grain = tuned_size(1 << 13, 16);
@@ -107,4 +107,4 @@ struct fold_scratch_of_step {
   return {cut.chunks * results * size_of(computed), inner_folded && results == 1};
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

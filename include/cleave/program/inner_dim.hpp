@@ -9,7 +9,7 @@
 
 // Facts of a step that its kernel's type depends on.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Which loop dim is innermost, and how each operand moves along it.
 struct inner_dim {
@@ -60,4 +60,4 @@ template <class Buffers, class Maps>
   return inner;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 // What a move packs and unpacks beside its operand and its result. The collectives allocate it, and plans predict it,
 // by the same functions.
 
-namespace cleave::inline v0::comm {
+namespace cleave { inline namespace v0 { namespace comm {
 
 /// What a move does: a value of these global extents goes from one layout to another.
 struct transfer {
@@ -249,4 +249,4 @@ constexpr std::int64_t held_in_flight(kind move, const transfer& t, const axis_s
          aligned((n - 1) * held_after(t, here, sizes).elements() * size_of(t.element));
 }
 
-} // namespace cleave::inline v0::comm
+}}} // namespace cleave::v0::comm

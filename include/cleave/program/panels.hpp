@@ -14,7 +14,7 @@
 // an operand is gathered, and memory for one panel of each operand is all that they take. SUMMA (van de Geijn and Watts
 // 1997) where both operands are gathered along the dim that is contracted.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The panels of a product on a device, for given sizes.
 struct product_panels {
@@ -159,4 +159,4 @@ constexpr std::int64_t scratch_of_panels(const program_view& p, const step& s, c
                            [&](const buffer& b) { return addressing_of(b, p.buffers, p.maps, at, here); });
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

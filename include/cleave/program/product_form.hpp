@@ -10,7 +10,7 @@
 
 // How a product is computed: by which kernel, and which arrays are packed first because they are no matrices in memory.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// One group of dims of a product: extents in a canonical order, and strides in each of the three arrays (0 in the
 /// array that lacks the group).
@@ -172,4 +172,4 @@ template <class Buffers, class Maps>
   return scratch_of_product(s, of, address);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/step.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 enum class role : std::uint8_t { input, output, workspace };
 
@@ -69,4 +69,4 @@ struct program : program_facts {
   indexed_vector<fused_op> fused_ops{};
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 #include <array>
 #include <concepts>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A program as everybody reads it, whether its lists are vectors or arrays of a constant. It is small and refers to
 /// the program, which must live as long.
@@ -117,4 +117,4 @@ constexpr program thawed(const program_view& p) {
   return t;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/cost/collective.hpp>
 #include <cleave/graph/graph.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What a step does. The table below has one entry for each.
 enum class step_kind : std::uint8_t {
@@ -190,4 +190,4 @@ constexpr bool is_scaled(const step& s) { return s.kind == step_kind::gemm && s.
 /// scan, sort, gather, scatter: the dim along which they work; no_dim for other steps.
 constexpr dim_id dim_along(const step& s) { return s.k.rank == 0 ? no_dim : s.k[0]; }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

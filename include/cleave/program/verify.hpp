@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Memory that no step may write: that of an argument.
 inline constexpr std::size_t read_only_memory = ~std::size_t{0};
@@ -162,4 +162,4 @@ constexpr bool verify(const program& p) {
   return verify_steps(p, detail::memory_of_buffers(p));
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A layout for every value of a graph, by node.
 using completion = indexed_vector<layout>;
@@ -215,4 +215,4 @@ constexpr completion complete(const graph& g, const factor_table& factors) {
 }
 constexpr completion complete(const graph& g) { return complete(g, factors_of(g)); }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

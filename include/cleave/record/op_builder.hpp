@@ -4,7 +4,7 @@
 
 #include <cleave/record/recorder.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Records elementwise operations for one line of a program, for rules that are made of several. Operands broadcast in
 /// the outer form: none needs to have all dims.
@@ -29,4 +29,4 @@ class op_builder {
   source where_;
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

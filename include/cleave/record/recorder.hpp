@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
 /// evaluation and at run time alike. Names given to it must outlive the graph.
@@ -477,4 +477,4 @@ constexpr value reported(recorder& in) { return in.fail(fault::already_reported,
 constexpr value reported(const value& beside) { return beside.in == nullptr ? value{} : reported(*beside.in); }
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

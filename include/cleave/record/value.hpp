@@ -11,7 +11,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 class recorder;
 struct value;
@@ -176,4 +176,4 @@ struct dim_operand {
       : dim(d), where{file, line} {}
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -12,7 +12,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A graph while it is written: gives ids to names, resolves layouts, holds extents together, and keeps the first
 /// fault.
@@ -311,4 +311,4 @@ struct special_region {
   constexpr bool own_derivative() const { return backward.given || !cotangents.empty(); }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -17,7 +17,7 @@
 #include <cleave/rules/source.hpp>
 #include <cleave/rules/view.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The rules of every class, in the order of op_class.
 inline constexpr op_rules_table all_rules{{rules::source, rules::elementwise, rules::contraction, rules::reduction,
@@ -117,4 +117,4 @@ constexpr bool verify_ops(const graph& g) {
   return true;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

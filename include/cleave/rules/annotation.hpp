@@ -5,7 +5,7 @@
 #include <cleave/cost/op_rules.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Pins the dims that the specification names (constrain) or the whole layout (reshard).
 constexpr value recorded_annotation(recorder& in, op code, value x, const spec& s, source where) {
@@ -39,9 +39,9 @@ constexpr void adjoint_of_annotation(reverse_context& c, std::size_t, const node
   c.add(n.in[0], n.code == op::constrain ? constrained_like(c.in(), g, n) : g, n.where);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// What a node that computes nothing says about its operand.
 enum class annotation : std::uint8_t {
@@ -82,4 +82,4 @@ inline constexpr op_rules annotated{
     .traits_of = &traits_of_annotation,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

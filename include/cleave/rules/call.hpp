@@ -9,7 +9,7 @@
 #include <cleave/rules/annotation.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// A user's kernel on shards. Dims in `whole` are gathered. The others are sharded alike wherever they appear.
 constexpr value recorded_call(recorder& in, const user_entry& user, indexed_span<const value> args,
@@ -62,9 +62,9 @@ constexpr void adjoint_of_call(reverse_context& c, std::size_t, const node& n, v
     if (c.depends(n.in[k])) c.refuse_derivative(n);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 constexpr dim_set whole_dims_of_call(const graph&, const node& n) { return n.over; }
 
@@ -143,4 +143,4 @@ inline constexpr op_rules call{
     .kind_of_step = step_kind::call,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

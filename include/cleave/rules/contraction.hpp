@@ -10,7 +10,7 @@
 
 #include <limits>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Contraction: for each operand a product of the cotangent and the other operand.
 constexpr void adjoint_of_contraction(reverse_context& c, std::size_t, const node& n, value g) {
@@ -27,9 +27,9 @@ constexpr void adjoint_of_contraction(reverse_context& c, std::size_t, const nod
   }
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Multiply-adds of all devices, times 2. A product that contracts nothing is an elementwise operation, whose work does
 /// not count: every device that has the factors may make all of it.
@@ -88,4 +88,4 @@ inline constexpr op_rules contraction{
     .kind_of_step = step_kind::gemm,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

@@ -10,7 +10,7 @@
 
 #include <limits>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The order of running totals: along a dim, from its last index on if `backwards`, without the element itself if
 /// `exclusive`.
@@ -89,9 +89,9 @@ constexpr void adjoint_of_cumulative(reverse_context& c, std::size_t v, const no
   add_at_indices(c, n, g, last, along);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 constexpr void place_cumulative(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
@@ -136,4 +136,4 @@ inline constexpr op_rules cumulative{
     .reason = "each device continues where the one before it ends",
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

@@ -10,7 +10,7 @@
 #include <cleave/rules/reverse_context.hpp>
 #include <cleave/rules/update.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// A cotangent without some dims, along which it is constant, for an operand that does not have them: as often as they
 /// have indices.
@@ -62,9 +62,9 @@ constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const n
   }
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Whether a node adds its two operands up.
 constexpr bool adds_operands(const node& n) { return n.code == op::add; }
@@ -88,4 +88,4 @@ inline constexpr op_rules elementwise{
     .kind_of_step = step_kind::map,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

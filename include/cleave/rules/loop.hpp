@@ -7,7 +7,7 @@
 #include <cleave/program/step.hpp>
 #include <cleave/record/recorder.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 constexpr bool leaves_ok(indexed_span<const value> all) {
   for (const value& v : all)
@@ -113,9 +113,9 @@ constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, v
   static_cast<void>(loop_part(in, op::break_if, loop, t, std::array{predicate}, where));
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Whether a node stacks values along its first dim, index by index.
 constexpr bool stacks(const node& n) { return n.code == op::loop_stack; }
@@ -169,4 +169,4 @@ inline constexpr op_rules loop{
     .kind_of_step = step_kind::map,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

@@ -10,7 +10,7 @@
 #include <cleave/rules/cumulative.hpp>
 #include <cleave/rules/reverse_context.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// A function of x, and the cotangent of x for one of its result.
 struct pulled_back_value {
@@ -101,9 +101,9 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
   }
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 constexpr bool is_reduction_node(const node&) { return true; }
 
@@ -141,4 +141,4 @@ inline constexpr op_rules reduction{
     .kind_of_step = step_kind::fold,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Records remaps of one operand: collects maps, and the dims of the result.
 class remapping {
@@ -149,9 +149,9 @@ constexpr void adjoint_of_remap(reverse_context& c, std::size_t, const node& n, 
     if (c.depends(n.in[k])) c.add(n.in[k], remap_adjoint(c.in(), n, g, operands).by(k), n.where);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Dims that a map names are sharded on both sides as each side likes; those of windows are whole; the others are
 /// common.
@@ -342,4 +342,4 @@ inline constexpr op_rules remap{
     .reason = "each device fetches what it lacks",
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

@@ -6,7 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/record/op_builder.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The adjoint of an operation that takes elements from other indices: takes each cotangent back to where its element
 /// came from, and adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
@@ -219,4 +219,4 @@ class remap_adjoint {
   indexed_span<const value> operands_;
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

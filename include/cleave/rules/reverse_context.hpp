@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/rules/loop.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// A graph while its backward pass is recorded: what adjoints read, and where they add cotangents. Only the nodes of
 /// the forward pass have a place here; what is recorded meanwhile comes after them.
@@ -119,4 +119,4 @@ class reverse_context {
   loop_table reverse_loop_of_{}, recomputed_loop_of_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

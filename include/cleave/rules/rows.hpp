@@ -10,7 +10,7 @@
 #include <cleave/rules/view.hpp>
 #include <cleave/type/tensor_type.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Rows of a table at indices along one of its dims. Dims that both have are common. The result has the dims of the
 /// indices, and then the other dims of the table.
@@ -85,9 +85,9 @@ constexpr void add_at_indices(reverse_context& c, const node& n, value g, value 
   c.add(n.in[0], recorded_scatter(c.in(), g, along, indices, whole, n.where), n.where);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where
 /// it is.
@@ -221,4 +221,4 @@ inline constexpr op_rules scatter{
     .reason = "rows go to the device that has their index",
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

@@ -8,7 +8,7 @@
 #include <cleave/program/step.hpp>
 #include <cleave/rules/rows.hpp>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The elements of each slice along a dim in order (op::sort), or their indices before sorting (op::argsort).
 constexpr value recorded_sort(recorder& in, op code, value x, dim_ref along, bool descending, source where) {
@@ -56,9 +56,9 @@ constexpr void adjoint_of_sort(reverse_context& c, std::size_t, const node& n, v
   add_at_indices(c, n, g, recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, n.backwards, n.where), along);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 constexpr void place_sort(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
@@ -105,4 +105,4 @@ inline constexpr op_rules sort{
     .reason = "elements go to the devices that have their ranks",
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

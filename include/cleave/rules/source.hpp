@@ -5,7 +5,7 @@
 #include <cleave/cost/op_rules.hpp>
 #include <cleave/program/step.hpp>
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Arguments, literals, extents, indices. All but arguments are made by every device that needs them.
 constexpr void factors_of_source(const graph&, const node&, factor_list&) {}
@@ -31,4 +31,4 @@ inline constexpr op_rules source{
     .express = &express_source,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

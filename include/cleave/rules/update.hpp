@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// Whether a predicate holds just where an update lies: from its first index on, for as many as it has.
 constexpr bool holds_in_update(const graph& g, const node& predicate, const node& pad) {
@@ -29,4 +29,4 @@ constexpr bool puts_update(const graph& g, const node& n) {
   return placed.code == op::dynamic_pad && holds_in_update(g, g.nodes[n.in[0]], placed);
 }
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

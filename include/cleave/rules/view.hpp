@@ -8,7 +8,7 @@
 
 #include <array>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// The same values with dim `from` called `to`.
 constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to, source where) {
@@ -134,9 +134,9 @@ constexpr void adjoint_of_view(reverse_context& c, std::size_t, const node& n, v
   c.add(n.in[0], viewed_back(c, n, g), n.where);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail
 
-namespace cleave::inline v0::rules {
+namespace cleave { inline namespace v0 { namespace rules {
 
 /// The number of devices of a list of axes, `dynamic` where it is not known.
 constexpr std::int64_t devices_of(const graph& g, axis_list list) {
@@ -255,4 +255,4 @@ inline constexpr op_rules view{
     .traits_of = &traits_of_view,
 };
 
-} // namespace cleave::inline v0::rules
+}}} // namespace cleave::v0::rules

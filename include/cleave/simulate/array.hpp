@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A whole tensor in host memory, with the last dim fastest. Elements of every type are held as double.
 struct host_array {
@@ -128,4 +128,4 @@ inline std::int64_t first_difference(indexed_span<const double> a, indexed_span<
   return in_a == a.end() && in_b == b.end() ? -1 : in_a - a.begin();
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 #include <limits>
 #include <set>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The result of a simulated run.
 struct simulated {
@@ -220,4 +220,4 @@ class devices {
 
 } // namespace simulation
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 
 // The sentences of exceptions about evaluation and simulation.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -40,4 +40,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

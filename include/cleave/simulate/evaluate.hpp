@@ -15,7 +15,7 @@
 #include <functional>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace simulation {
 
@@ -324,4 +324,4 @@ inline indexed_vector<host_array> evaluate(const graph& recorded, const sizes& a
   return results;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -15,7 +15,7 @@
 // Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and
 // counted. No price and no closed form of the planner is used here.
 
-namespace cleave::inline v0::simulation {
+namespace cleave { inline namespace v0 { namespace simulation {
 
 /// Calls each(position in the array of `a`, position in that of `b`) for the elements of a part of both.
 template <class Each>
@@ -196,4 +196,4 @@ class mover {
   indexed_vector<const double*> memory_{};
 };
 
-} // namespace cleave::inline v0::simulation
+}}} // namespace cleave::v0::simulation

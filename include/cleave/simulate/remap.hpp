@@ -13,7 +13,7 @@
 
 // What a remap means, element by element: nothing here knows of runs, regions or parts.
 
-namespace cleave::inline v0::simulation {
+namespace cleave { inline namespace v0 { namespace simulation {
 
 /// The index of an element along every dim.
 using position = fixed_array<std::int64_t, max_rank>;
@@ -86,4 +86,4 @@ inline std::int64_t offset_in(const box& b, const position& at) {
   return flat;
 }
 
-} // namespace cleave::inline v0::simulation
+}}} // namespace cleave::v0::simulation

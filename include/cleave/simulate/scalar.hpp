@@ -16,7 +16,7 @@
 // What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with:
 // floating types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
 
-namespace cleave::inline v0::simulation {
+namespace cleave { inline namespace v0 { namespace simulation {
 
 template <class Integer>
 double as_integer(std::uint64_t bits) {
@@ -176,4 +176,4 @@ inline double identity_of(reduction how, element e) {
   return std::exp2(is_signed_integer(e) ? width - 1 : width) - 1;
 }
 
-} // namespace cleave::inline v0::simulation
+}}} // namespace cleave::v0::simulation

@@ -6,7 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/simulate/slices.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace simulation {
 
@@ -441,4 +441,4 @@ inline simulated simulate(const program& p, const sizes& at, indexed_span<const 
   return simulation::machine(p, at, seed).run(arguments);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/simulate/devices.hpp>
 
-namespace cleave::inline v0::simulation {
+namespace cleave { inline namespace v0 { namespace simulation {
 
 /// The steps for which devices look into each other's slices: look-ups, sums at indices, running totals, sorting.
 class slice_steps : protected devices {
@@ -207,4 +207,4 @@ class slice_steps : protected devices {
   }
 };
 
-} // namespace cleave::inline v0::simulation
+}}} // namespace cleave::v0::simulation

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cleave::inline v0::simulation {
+namespace cleave { inline namespace v0 { namespace simulation {
 
 /// What an operation of op_class::sort does, of a node or of a step.
 struct slice_operation {
@@ -75,4 +75,4 @@ inline void compute_on_slices(const slice_operation& o, indexed_span<const slice
   sort_slices(o, in[0], out);
 }
 
-} // namespace cleave::inline v0::simulation
+}}} // namespace cleave::v0::simulation

@@ -4,7 +4,7 @@
 
 #include <cleave/solve/iteration.hpp>
 
-namespace cleave::inline v0::solve {
+namespace cleave { inline namespace v0 { namespace solve {
 
 namespace detail {
 
@@ -86,4 +86,4 @@ constexpr auto cg(const A& a, const B& b, const options& when = {}, const M& m =
   return detail::cg_statement(a, b, when.tolerance.literal, when.literal_iterations(), m, history...);
 }
 
-} // namespace cleave::inline v0::solve
+}}} // namespace cleave::v0::solve

@@ -4,7 +4,7 @@
 
 #include <cleave/solve/iteration.hpp>
 
-namespace cleave::inline v0::solve {
+namespace cleave { inline namespace v0 { namespace solve {
 
 /// Between what the eigenvalues of an operator lie: literals, or rank-0 values of the function.
 struct spectrum {
@@ -95,4 +95,4 @@ constexpr auto chebyshev(const A& a, const B& b, const spectrum& between, const 
                                      when.literal_iterations(), m, history...);
 }
 
-} // namespace cleave::inline v0::solve
+}}} // namespace cleave::v0::solve

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace cleave::inline v0::solve {
+namespace cleave { inline namespace v0 { namespace solve {
 
 namespace detail {
 
@@ -210,4 +210,4 @@ constexpr auto gmres(const A& a, const B& b, const options& when = {}, const M& 
   return detail::gmres_statement<Restart>(a, b, when.tolerance.literal, when.literal_iterations(), m, history...);
 }
 
-} // namespace cleave::inline v0::solve
+}}} // namespace cleave::v0::solve

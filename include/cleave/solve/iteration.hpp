@@ -9,7 +9,7 @@
 // What the iterative methods share: when they stop, what they return, and how they apply operators. The methods are
 // written with the public functions on values, so that a solve is planned as a whole, also inside a larger function.
 
-namespace cleave::inline v0::solve {
+namespace cleave { inline namespace v0 { namespace solve {
 
 /// When a method stops, and where it starts: `cg(laplacian, b, {.tolerance = 1e-10, .iterations = 200})`.
 struct options {
@@ -219,4 +219,4 @@ struct iteration {
 
 } // namespace detail
 
-} // namespace cleave::inline v0::solve
+}}} // namespace cleave::v0::solve

@@ -4,7 +4,7 @@
 
 #include <cleave/solve/iteration.hpp>
 
-namespace cleave::inline v0::solve {
+namespace cleave { inline namespace v0 { namespace solve {
 
 /// What power iteration returns: the fields of `result` with an eigenvalue after the vector. The residual is
 /// |A v - lambda v| / |lambda| for a vector of length 1.
@@ -100,4 +100,4 @@ constexpr auto power_iteration(const A& a, const B& start, const options& when =
   return detail::power_statement(a, start, when.tolerance.literal, when.literal_iterations(), history...);
 }
 
-} // namespace cleave::inline v0::solve
+}}} // namespace cleave::v0::solve

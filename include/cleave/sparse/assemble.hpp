@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave::inline v0::sparse {
+namespace cleave { inline namespace v0 { namespace sparse {
 
 /// An entry of a matrix. Rows and columns count from 0.
 template <class T>
@@ -304,4 +304,4 @@ auto transposed(const matrix<Names, Values, Fields...>& a) {
   return assemble<typename parts::transposed>(g, counts(0, counts.extent(1) - 1), a.ends.extents()[0], all);
 }
 
-} // namespace cleave::inline v0::sparse
+}}} // namespace cleave::v0::sparse

@@ -11,7 +11,7 @@
 
 // The sentences of exceptions about sparse matrices and their files.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// What can be wrong with a line of a Matrix Market file.
 enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus };
@@ -63,4 +63,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

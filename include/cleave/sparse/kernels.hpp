@@ -12,7 +12,7 @@
 // The steps of a product with a sparse matrix on the shards of each device: pack what others read, exchange it, and
 // multiply the rows. Their memory is planned as that of any value.
 
-namespace cleave::inline v0::sparse::detail {
+namespace cleave { inline namespace v0 { namespace sparse { namespace detail {
 
 /// A vector, or several, as the kernels see it: [outer, along the dim, inner]; outer times inner is the number of
 /// vectors.
@@ -181,4 +181,4 @@ struct rows_kernel {
   }
 };
 
-} // namespace cleave::inline v0::sparse::detail
+}}}} // namespace cleave::v0::sparse::detail

@@ -11,7 +11,7 @@
 #include <KokkosSparse_CrsMatrix.hpp>
 #include <KokkosSparse_spmv.hpp>
 
-namespace cleave::inline v0::sparse {
+namespace cleave { inline namespace v0 { namespace sparse {
 
 namespace detail {
 
@@ -105,4 +105,4 @@ struct kokkos_sparse {
   using kernel = detail::kokkos_rows_kernel<T, Rows, Columns>;
 };
 
-} // namespace cleave::inline v0::sparse
+}}} // namespace cleave::v0::sparse

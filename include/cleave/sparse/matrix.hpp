@@ -10,7 +10,7 @@
 // A sparse matrix is an aggregate of tensors, as a struct of weights is. So it is an argument of functions like any
 // other, loops and solvers may capture it, and a plan knows its sizes.
 
-namespace cleave::inline v0::sparse {
+namespace cleave { inline namespace v0 { namespace sparse {
 
 /// Which kernel multiplies the rows of a matrix, the last argument of `csr`: Cleave's own, which adds up a row in the
 /// order of its columns. So a product has the same bits on any number of devices.
@@ -239,4 +239,4 @@ constexpr value multiply(const matrix<Names, Values, Fields...>& a, operand x) {
 /// The same as a statement: `y = multiply(a, x)`.
 CLEAVE_LIFT(multiply)
 
-} // namespace cleave::inline v0::sparse
+}}} // namespace cleave::v0::sparse

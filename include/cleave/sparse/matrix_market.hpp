@@ -15,7 +15,7 @@
 #include <sstream>
 #include <string>
 
-namespace cleave::inline v0::sparse {
+namespace cleave { inline namespace v0 { namespace sparse {
 
 namespace detail {
 
@@ -151,4 +151,4 @@ Matrix read_matrix_market(const grid& g, const std::string& path) {
   return assemble<Matrix>(g, sizes[0], sizes[1], entries);
 }
 
-} // namespace cleave::inline v0::sparse
+}}} // namespace cleave::v0::sparse

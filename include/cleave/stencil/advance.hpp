@@ -12,7 +12,7 @@
 
 // Several steps for one exchange of halos: each device computes what the later steps read around its shard.
 
-namespace cleave::inline v0::stencil {
+namespace cleave { inline namespace v0 { namespace stencil {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ constexpr auto advance(const F& f, const Fields&... fields) {
   return step();
 }
 
-} // namespace cleave::inline v0::stencil
+}}} // namespace cleave::v0::stencil

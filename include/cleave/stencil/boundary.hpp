@@ -8,7 +8,7 @@
 
 // What a stencil reads where a neighbour lies outside of the domain: a condition for each face.
 
-namespace cleave::inline v0::stencil {
+namespace cleave { inline namespace v0 { namespace stencil {
 
 namespace detail {
 
@@ -106,4 +106,4 @@ struct domain_dim {
 
 } // namespace detail
 
-} // namespace cleave::inline v0::stencil
+}}} // namespace cleave::v0::stencil

@@ -14,7 +14,7 @@
 // Fields whose neighbours a stencil reads. A neighbour is a shift of the field, so that halos, messages and prices are
 // those of shifts; the conditions at the faces are selects by ranges of indices.
 
-namespace cleave::inline v0::stencil {
+namespace cleave { inline namespace v0 { namespace stencil {
 
 /// Which neighbours a field has: those along one dim at a time, or all within a box, corners included.
 enum class neighbourhood : std::uint8_t { star, box };
@@ -201,4 +201,4 @@ constexpr field<neighbourhood::box, Width, D...> box(operand x, const boundary<D
   return {x, dims...};
 }
 
-} // namespace cleave::inline v0::stencil
+}}} // namespace cleave::v0::stencil

@@ -27,7 +27,7 @@
 #define CLEAVE_DIRECT_BLAS 0
 #endif
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Held while a product is queued. Kokkos Kernels has one handle of a device's BLAS for all threads, and gives it the
 /// stream of each product; two threads at once would use the stream of one of them. On the host nothing is locked.
@@ -37,4 +37,4 @@ inline std::unique_lock<std::mutex> lock_device_blas() {
   return std::unique_lock(one_at_a_time);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

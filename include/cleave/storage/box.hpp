@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Any element of N bytes, copied without a look at its type.
 template <int N>
@@ -291,4 +291,4 @@ inline void unpack_range(const box_copy& c, std::int64_t first, std::int64_t n, 
   detail::copy_packed_range(c, 0, c.to_offset, first, first + n, at, false, packed, to, size, how);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

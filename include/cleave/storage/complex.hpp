@@ -12,7 +12,7 @@
 // Complex elements: Kokkos' type, which the rooms that plan do not see. std::complex, which is not for devices and
 // whose namespace meddles with calls of max and the like, is taken for single numbers only.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <>
 inline constexpr element element_of<Kokkos::complex<float>> = element::c64;
@@ -99,4 +99,4 @@ struct scalar_op<op::complex, double> {
   CLEAVE_FUNCTION static Kokkos::complex<double> of(double re, double im) { return {re, im}; }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The C++ type of an element.
 template <element E>
@@ -60,4 +60,4 @@ void with_element(element e, F&& f) {
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

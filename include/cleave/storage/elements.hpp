@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Sets every element to one value.
 template <class T>
@@ -58,4 +58,4 @@ void convert_elements(const From* from, To* to, std::int64_t n) {
   launch("cleave convert", n, detail::convert_functor<From, To>{from, to});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 
 // The sentences of exceptions about memory, and of libraries that are not ready.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -30,4 +30,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -33,17 +33,17 @@
 #define CLEAVE_STRAIGHT
 #endif
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Elements in a block of a vectorised loop.
 inline constexpr int vector_block = 16;
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
 // Nested loops as kernels of devices take them: plain arrays, no longer than the kernel needs. A thread finds its place
 // from the number of its unit of work.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Division by a number that is known before a kernel starts: a product and a shift (Granlund and Montgomery, "Division
 /// by invariant integers using multiplication", 1994), where a device would take tens of instructions.
@@ -188,4 +188,4 @@ class flat_tiles {
   flat_loops<Walked> outer_;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -11,7 +11,7 @@
 // What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one
 // kernel each: programs that are not checked compile these too.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -111,4 +111,4 @@ inline std::int64_t first_nan(const void* at, std::int64_t elements, element e) 
   return first == all.count ? -1 : first / (is_complex(e) ? 2 : 1);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -6,7 +6,7 @@
 
 // Reductions on devices, by groups of threads: those that follow each other read elements that do.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How many threads reduce one range: a part of a vector of Kokkos, or a team of several whole vectors.
 struct lanes_of_reduction {
@@ -72,4 +72,4 @@ void launch_groups(const char* label, std::int64_t n, const lanes_of_reduction& 
                        group_functor<Functor>{f, n, lanes.is_team()});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -32,7 +32,7 @@ them out differently on the host and on the device; take a Kokkos newer than 4.7
 #endif
 #endif
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Memory as an array of T.
 template <class T>
@@ -382,4 +382,4 @@ inline void fill_bytes(void* at, int value, std::int64_t bytes) {
 /// Sets bytes to zero.
 inline void zero_bytes(void* at, std::int64_t bytes) { fill_bytes(at, 0, bytes); }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

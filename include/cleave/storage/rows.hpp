@@ -12,7 +12,7 @@
 
 // Rows at any offsets of two arrays: look-ups, and sums at indices.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Loops over the elements of a row, or over indices: extents, and strides in up to three arrays.
 struct strided_dims {
@@ -181,4 +181,4 @@ void add_rows(const From* from, To* to, const std::int64_t* source, const std::i
          detail::add_rows_functor<From, To>{{from, to, source, target, row.merged(), length}, rows, grain});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

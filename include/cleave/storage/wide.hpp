@@ -16,7 +16,7 @@
 #define CLEAVE_X86_VECTORS 1
 #endif
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -173,4 +173,4 @@ inline void copy_run(void* to, const void* from, std::int64_t bytes, stores how)
   else copy_past_caches(to, from, bytes, [](std::int64_t) {});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 #include <cleave/tensor/mistakes.hpp>
 #include <cleave/tensor/tensor.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -106,4 +106,4 @@ void assign(tensor<T, Layout>& to, N number) {
   else to.fill(number);
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

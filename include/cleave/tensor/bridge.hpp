@@ -20,7 +20,7 @@
 // Copies between grids whose communicators have nothing in common, as those of MPI_Comm_split. The ranks of one grid
 // know nothing of the other one: at the first copy they tell each other who is which device.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A communicator over which tensors are copied between two grids that were made from other communicators: it has all
 /// ranks of both. `bridge over(comm); copy(x, y, over);`. Copies are handles of the same bridge. It keeps
@@ -292,4 +292,4 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to, const bridge& ov
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -9,7 +9,7 @@
 
 // A call of a plan, from the tensors that it was given. Nothing here depends on their types, so it is compiled once.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// An argument or a result: a tensor, or a number in the caller's memory.
 struct call_operand {
@@ -203,4 +203,4 @@ inline void run_program(const runnable& code, const call_operand* operands) {
   else run_program(code, site, operands, nullptr);
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

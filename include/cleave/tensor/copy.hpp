@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -205,4 +205,4 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -18,7 +18,7 @@
 // Arrays in distributions that other codes have: given block sizes, any box on each rank (PETSc), and block-cyclic
 // blocks (ScaLAPACK). What a rank lacks comes in one message from each rank that has some of it.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// How long the blocks of an array are along each dim of a tensor, in the order of its dims: `block_sizes{{10, 12, 9},
 /// {}}`. Along a dim there are as many blocks as devices over which the tensor shards it. Block i belongs to those with
@@ -426,4 +426,4 @@ Tensor wrap_block_cyclic(const grid& g, const std::array<std::int64_t, 2>& matri
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

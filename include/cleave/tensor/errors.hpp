@@ -10,7 +10,7 @@
 
 // The sentences of exceptions about tensors, their extents and their Views.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace wording {
 
@@ -231,4 +231,4 @@ namespace wording {
 
 } // namespace wording
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

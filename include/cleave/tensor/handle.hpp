@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// What a tensor is whatever its type: a value, whose copies have memory of their own. Compiled once for all types.
 /// Its state comes from `new`: std::make_shared would be some thirty functions more for the compiler.
@@ -132,4 +132,4 @@ class tensor_handle {
   std::shared_ptr<tensor_state> state_{};
 };
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

@@ -5,7 +5,7 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/tensor/assign.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -58,4 +58,4 @@ auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args..
   }
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

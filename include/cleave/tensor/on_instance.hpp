@@ -9,7 +9,7 @@
 
 // Calls on an execution space instance of the caller: a stream, a part of the threads, or Serial beside OpenMP.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -78,4 +78,4 @@ decltype(auto) on(const Space& space, F&& f) {
   return std::forward<F>(f)();
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

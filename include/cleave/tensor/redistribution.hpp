@@ -18,7 +18,7 @@
 // Which indices each rank has of an array, the messages from one such distribution to another one, and the sums that
 // are read of a partial tensor.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// Which indices each rank of a communicator has: a block along each dim, which is made of ranges in the order of
 /// memory.
@@ -213,4 +213,4 @@ struct redistribution::parts {
   return out;
 }
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

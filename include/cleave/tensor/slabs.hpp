@@ -17,7 +17,7 @@
 
 // A tensor that one rank cannot hold as a whole comes to it slab by slab.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -186,4 +186,4 @@ void gather_slabs(const tensor<T, Layout>& x, int rank, std::int64_t most_bytes,
       .run({const_cast<void*>(static_cast<const void*>(std::addressof(take))), call});
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -23,7 +23,7 @@
 
 // What all tensors share, whatever their type.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A specification whose axes were looked up in its mesh; positions are those of its dims.
 constexpr layout layout_of(const spec& s) {
@@ -338,4 +338,4 @@ inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const l
   return host;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -13,7 +13,7 @@
 // Shards in Views of the caller that are not contiguous: subviews, padded Views, the interior of a View with ghosts,
 // LayoutLeft Views. Steps whose loops take any strides use the View itself. The others get a contiguous copy.
 
-namespace cleave::inline v0::detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 inline void pack_shard(const tensor_state& t, void* packed) {
   wait_for_kernels();
@@ -228,4 +228,4 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
 
 inline constexpr strided_shard strided_shards{&classify_strides, &run_strided, &pack_shard, &unpack_shard};
 
-} // namespace cleave::inline v0::detail
+}}} // namespace cleave::v0::detail

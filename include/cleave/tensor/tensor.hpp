@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class T, auto Layout>
 class tensor;
@@ -465,4 +465,4 @@ class tensor {
   detail::tensor_handle handle_{};
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

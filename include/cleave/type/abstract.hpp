@@ -5,7 +5,7 @@
 #include <cleave/layout/sharding.hpp>
 #include <cleave/type/narrow.hpp>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A tensor type without data: element type, dims and layout, which is all that a plan needs (JAX's ShapeDtypeStruct).
 /// Use it to plan without Kokkos and MPI.
@@ -35,4 +35,4 @@ struct kept_as {
 };
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The element types of tensors. bf16 and f16 are storage types: arithmetic and reductions use f32. c64 and c128 are
 /// complex numbers of two f32 and of two f64.
@@ -132,4 +132,4 @@ using checked_element =
     std::conditional_t<element_of<T> != element::none, rejected<fault::none>, rejected<fault::not_an_element, T>>;
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

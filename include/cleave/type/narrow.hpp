@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -187,4 +187,4 @@ struct computed_in<narrow<Format>> : std::type_identity<float> {};
 template <class T>
 using computed = typename computed_in<T>::type;
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

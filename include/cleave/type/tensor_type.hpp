@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A dim of a graph: an index into its table of dims.
 using dim_id = std::uint8_t;
@@ -83,4 +83,4 @@ constexpr std::string_view name_of_pair(const pair_names& names, int one, int ot
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

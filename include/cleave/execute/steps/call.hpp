@@ -9,7 +9,7 @@
 
 // Kernels of the user on shards.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class call_step final : public bound_step {
@@ -55,4 +55,4 @@ struct step_code<step_kind::call> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

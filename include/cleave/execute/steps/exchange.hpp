@@ -13,7 +13,7 @@
 
 // Elements under other indices, and the end of what goes on while other steps compute.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace detail {
 
@@ -178,4 +178,4 @@ struct step_code<step_kind::wait> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -10,7 +10,7 @@
 
 // One pass over memory that reduces a chain of elementwise operations along dims.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class fold_step final : public bound_step {
@@ -78,4 +78,4 @@ struct step_code<step_kind::fold> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

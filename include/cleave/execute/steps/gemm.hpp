@@ -9,7 +9,7 @@
 
 // Matrix products, maybe scaled and added to an array.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class gemm_step : public bound_step {
@@ -210,4 +210,4 @@ struct step_code<step_kind::gemm> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

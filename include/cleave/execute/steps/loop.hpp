@@ -10,7 +10,7 @@
 
 // Loops: the steps up to the end run again and again.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class loop_step final : public bound_step {
@@ -108,4 +108,4 @@ struct step_code<step_kind::loop_end> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

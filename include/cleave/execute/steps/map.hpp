@@ -14,7 +14,7 @@
 
 // One pass over memory for a chain of elementwise operations.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class map_step final : public bound_step {
@@ -221,4 +221,4 @@ struct step_code<step_kind::map> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

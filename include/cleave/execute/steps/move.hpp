@@ -15,7 +15,7 @@
 // Values that change their layout. Small all-reduces that stand one after the other travel as one message. Some go on
 // while other steps compute.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class move_step final : public bound_step {
@@ -177,4 +177,4 @@ struct step_code<step_kind::move> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

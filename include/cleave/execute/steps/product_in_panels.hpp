@@ -16,7 +16,7 @@
 // A product that gathers operands panel by panel (step::panels): each device that has a panel sends it to the others,
 // and all of them multiply it. The moves before the product do nothing.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class product_in_panels final : public bound_step {
@@ -171,4 +171,4 @@ constexpr step_form form_of_panels_moved() {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

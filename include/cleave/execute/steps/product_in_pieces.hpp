@@ -14,7 +14,7 @@
 // A product and the all-gather before it, or the reduce-scatter after it, that go on together (step::pieces). Where the
 // devices share memory, or the pieces would be too short, they run one after the other, as other steps do.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The product. It computes a piece while others travel; of a gathered dim that it contracts it adds up the pieces.
 template <class Collective>
@@ -185,4 +185,4 @@ constexpr step_form form_beside_product() {
 
 } // namespace detail
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

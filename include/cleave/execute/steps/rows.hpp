@@ -9,7 +9,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// A step that finds out when it runs what goes where.
 template <class = void>
@@ -23,11 +23,11 @@ class routed_step final : public bound_step {
   owned<comm::data_routed> routed_;
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
 // Rows of a table at indices, and rows added to a table at indices.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Rows of a table at indices.
 template <class = void>
@@ -90,4 +90,4 @@ struct step_code<step_kind::gather> : detail::rows_code<false> {};
 template <>
 struct step_code<step_kind::scatter> : detail::rows_code<true> {};
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

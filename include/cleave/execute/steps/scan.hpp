@@ -7,7 +7,7 @@
 
 // Running totals and recurrences along a dim.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 template <class = void>
 class scan_step final : public bound_step {
@@ -60,4 +60,4 @@ struct step_code<step_kind::scan> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -8,7 +8,7 @@
 
 // Sorting along a dim, and searching in what is sorted.
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// Counts in this device's block of sorted slices.
 template <class T>
@@ -64,4 +64,4 @@ struct step_code<step_kind::sort> {
   }
 };
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// From which step to which a piece of memory is in use.
 struct lifetime {
@@ -147,4 +147,4 @@ constexpr program allocate(emitted&& e) {
   return std::move(e.made);
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

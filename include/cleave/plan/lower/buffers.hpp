@@ -7,7 +7,7 @@
 #include <cleave/plan/lower/place.hpp>
 #include <cleave/program/program.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// A program whose buffers are not yet in slots of the workspace: what is emitted, and reordered afterwards.
 struct emitted {
@@ -133,4 +133,4 @@ constexpr void emit_outer_buffers(emission& e) {
   }
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 namespace lowering {
 
@@ -35,9 +35,9 @@ constexpr void combine_all_reduces(indexed_vector<step>& steps, const indexed_ve
 
 } // namespace lowering
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Whether an exchange that comes later may share the messages of the exchanges `first` to `end`: they go between the
 /// same devices, and others compute meanwhile until all of them are waited for, at the same place. So each has memory
@@ -79,4 +79,4 @@ constexpr void combine_exchanges(indexed_vector<step>& steps, indexed_span<const
   }
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

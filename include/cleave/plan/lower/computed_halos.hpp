@@ -11,7 +11,7 @@
 // Halos that each device computes instead of fetching them (temporal blocking): the halos of what they are computed
 // from are wider for that. docs/21-stencils.md.
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// What the halo of a region is computed from.
 class halo_computation {
@@ -225,4 +225,4 @@ constexpr void find_computed_halos(const assigned_graph& in, shared_regions& fou
   }
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

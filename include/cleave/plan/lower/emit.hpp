@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 constexpr std::uint8_t load(step& s, int buffer) {
   for (std::size_t i = 0; i < s.in.size(); ++i)
@@ -321,4 +321,4 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   return std::move(e.out);
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Which values are computed inside the step of another one. By value.
 struct fusion {
@@ -420,4 +420,4 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   return std::move(s.f);
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace cleave::inline v0 {
+namespace cleave { inline namespace v0 {
 
 /// The steps of a graph under given strategies.
 ///
@@ -64,4 +64,4 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   return made;
 }
 
-} // namespace cleave::inline v0
+}} // namespace cleave::v0

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/program/program_view.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Whether a step must come after the end of an exchange: it touches what the exchange writes, or writes what it reads.
 constexpr bool touches(const step& other, const step& exchange, const indexed_vector<std::size_t>& memory) {
@@ -103,4 +103,4 @@ constexpr void overlap_exchanges(indexed_vector<step>& steps, indexed_span<const
   }
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

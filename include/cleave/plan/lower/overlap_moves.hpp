@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// A move between devices that could go on while others compute.
 struct flight {
@@ -247,4 +247,4 @@ constexpr void overlap_moves(emitted& e, const sizes& at, const policy& rule) {
   order.finish();
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

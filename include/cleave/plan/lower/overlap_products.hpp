@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Whether a move changes how one dim alone is sharded, of elements that a library multiplies.
 constexpr bool moves_one_dim(const emitted& e, const step& s) {
@@ -134,4 +134,4 @@ constexpr void overlap_products(emitted& e, const sizes& at, const policy& rule)
     if (steps[i].pieces != 0 && !is_paired(steps, i)) steps[i].pieces = 0;
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

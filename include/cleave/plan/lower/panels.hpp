@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// The dim along which a move gathers blocks; no_dim: it does something else.
 constexpr dim_id gathered_dim(const emitted& e, const step& s) {
@@ -146,4 +146,4 @@ class panel_gathering {
   std::int64_t limit_, bytes_;
 };
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -6,7 +6,7 @@
 #include <cleave/plan/lower/fuse.hpp>
 #include <cleave/program/addressing.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// A piece of memory that one value or several have.
 struct storage {
@@ -130,4 +130,4 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
   return m;
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -9,7 +9,7 @@
 
 #include <utility>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// A graph with a strategy for each node, and the sizes and the policy by which they were chosen: what is lowered.
 struct assigned_graph {
@@ -222,4 +222,4 @@ constexpr shared_regions find_regions(const assigned_graph& in) {
   return found;
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -7,7 +7,7 @@
 
 #include <bit>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// What an entry of an expression is: a number, or a sum of multiples of the product, of the addend, or of both.
 inline constexpr std::uint8_t a_number = 0, of_product = 1, of_addend = 2, of_others = 4;
@@ -204,4 +204,4 @@ constexpr void scale_products(emitted& e) {
   while (steps.size() > kept) steps.pop_back();
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -6,7 +6,7 @@
 #include <cleave/plan/lower/computed_halos.hpp>
 #include <cleave/plan/lower/updates.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 constexpr std::size_t add(partitioned& p, const partitioned_value& v) {
   p.values.push_back(v);
@@ -208,4 +208,4 @@ constexpr partitioned split_values(const assigned_graph& in) {
   return p;
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// The positions where a step could be: before the steps `first` to `last`. The step itself is one of those between.
 struct positions {
@@ -195,4 +195,4 @@ class step_order {
   std::size_t next_ = 0;
 };
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/values.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Drops values that nothing reads any more, from value `last` back.
 constexpr void drop_unread(const assigned_graph& in, partitioned& p, std::size_t last) {
@@ -52,4 +52,4 @@ constexpr void find_updates(const assigned_graph& in, partitioned& p) {
   if (last > 0) drop_unread(in, p, last);
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

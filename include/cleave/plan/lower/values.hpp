@@ -6,7 +6,7 @@
 #include <cleave/plan/lower/regions.hpp>
 #include <cleave/rules/all.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 inline constexpr std::size_t none = ~std::size_t{0};
 
@@ -116,4 +116,4 @@ constexpr tensor_type loop_of(const assigned_graph& in, const partitioned& p, co
   return loop;
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

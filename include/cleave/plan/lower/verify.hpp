@@ -6,7 +6,7 @@
 #include <cleave/plan/lower/buffers.hpp>
 #include <cleave/program/verify.hpp>
 
-namespace cleave::inline v0::lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Whether a value of an operation reads its operands in the layouts that the strategy of its node requires.
 constexpr bool reads_as_required(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
@@ -91,4 +91,4 @@ constexpr bool verify(const emitted& e) {
   return verify_steps(e.made, memory);
 }
 
-} // namespace cleave::inline v0::lowering
+}}} // namespace cleave::v0::lowering

@@ -6,7 +6,7 @@
 #include <cleave/cost/node_price.hpp>
 #include <cleave/plan/search/fingerprint.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// What follows a node when its strategy changes.
 enum class followers : std::uint8_t { none, cheap, products };
@@ -273,4 +273,4 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   return false;
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

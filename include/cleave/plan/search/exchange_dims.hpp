@@ -5,7 +5,7 @@
 #include <cleave/plan/search/wider.hpp>
 #include <cleave/rules/view.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// The dims that a remap leaves as they are, of which a layout of its result shards some otherwise than its first
 /// operand is sharded.
@@ -176,4 +176,4 @@ constexpr void exchange_views(graph& g, cost_model& m, assignment& a, fingerprin
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

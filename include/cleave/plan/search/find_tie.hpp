@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/improve.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Whether the layout of a value was written by the user, up to cheap ops in between; those of products are ours.
 constexpr bool written_by_user(const cost_model& m, std::size_t v, int depth) {
@@ -55,4 +55,4 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
   return {};
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -6,7 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/cost/assignment.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of
 /// a deep model need not be searched again.
@@ -119,4 +119,4 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// What it costs to gather a value that is sharded and not partial.
 constexpr double gathered_price(const cost_model& m, const assignment& a, std::size_t v) {
@@ -104,4 +104,4 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -6,7 +6,7 @@
 #include <cleave/cost/candidates.hpp>
 #include <cleave/plan/search/change.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Whether another reader than `v` has a value in some layout.
 constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::size_t u, std::size_t v, layout l) {
@@ -242,4 +242,4 @@ constexpr void compute_as_read(const cost_model& m, assignment& a, fingerprints&
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/improve.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Tries to compute a node from the operands that it takes sliced, as they are before the slice, and with it what
 /// follows. Nothing is tried where that would repeat more work than the policy allows.
@@ -167,4 +167,4 @@ constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f)
   if (move_earlier(m, a, f)) improve(m, a, f, m.limits.sweeps);
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -4,7 +4,7 @@
 
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// What follows where a value is read in another layout: what agreed with the old one, as after any change, or all that
 /// is made of it.
@@ -167,4 +167,4 @@ constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
   improve(m, a, f, m.limits.sweeps);
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/search/wider.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// What it costs to move the operands that a strategy of a product needs elsewhere, those included that are moved there
 /// for other readers anyway.
@@ -78,4 +78,4 @@ constexpr void read_apart(const cost_model& m, assignment& a, fingerprints& f) {
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

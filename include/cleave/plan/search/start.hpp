@@ -5,7 +5,7 @@
 #include <cleave/cost/candidates.hpp>
 #include <cleave/propagate/complete.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Where all operands come sharded over an axis along a reduced dim, a result that only its readers want sharded over
 /// that axis gives it up: the sum is partial, and scattered afterwards.
@@ -157,4 +157,4 @@ constexpr void price_all(const cost_model& m, assignment& a) {
   a.allowed_flops = once * (m.rule.repeat > 0 ? m.rule.repeat : 1);
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

@@ -5,7 +5,7 @@
 #include <cleave/cost/legal.hpp>
 #include <cleave/cost/node_price.hpp>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// What each pass of the search may rely on and must keep: every strategy is one that its node can be computed with,
 /// nodes without a choice follow the others, and what is kept beside the strategies is what follows from them.
@@ -31,4 +31,4 @@ constexpr bool verify_prices(const cost_model& m, assignment& a) {
   return true;
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner

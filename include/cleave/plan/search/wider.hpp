@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace cleave::inline v0::planner {
+namespace cleave { inline namespace v0 { namespace planner {
 
 /// Takes back all changes that were kept since the journal began.
 constexpr void roll_back(const cost_model& m, assignment& a, double flops) {
@@ -66,4 +66,4 @@ constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f)
   }
 }
 
-} // namespace cleave::inline v0::planner
+}}} // namespace cleave::v0::planner
