@@ -11,9 +11,7 @@
 
 // The sentences of exceptions about grids and their communication.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: That rank's own message names the variable. Correct it there, or unset it.
 [[gnu::cold]] inline std::string environment_of_another_rank() {
@@ -145,6 +143,4 @@ namespace wording {
   return sentence({"not all ranks of the communicator construct the grid within ", number(seconds), " s"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

@@ -11,9 +11,7 @@
 
 // The sentences of exceptions about calls, and of kernels that run on shards.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Write a number that the element type of the tensor beside it has, or convert the tensor: `cast<int>(x) < 300`.
 [[gnu::cold]] inline std::string number_does_not_fit(std::string_view number, std::string_view type) {
@@ -96,6 +94,4 @@ namespace wording {
                    number(expected), " in one operand and ", number(got), " in another"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

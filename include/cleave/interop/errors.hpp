@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about objects of other libraries.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Give `from_dlpack` a DLPack tensor on each rank that is a device of the grid.
 [[gnu::cold]] inline std::string dlpack_missing(std::int64_t rank) {
@@ -72,6 +70,4 @@ namespace wording {
   return sentence({call, " of PETSc failed with the error code ", number(code)});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

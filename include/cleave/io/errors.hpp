@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about files of fields.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// thrown: file_error
 /// mend: Look at the folder, its permissions, and the space that is left on its disk, where rank 0 of the grid runs. A
@@ -41,6 +39,4 @@ namespace wording {
       {"field ", quoted(name), " has ", number(expected), " dims, but ", what, " has ", number(got), " numbers"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

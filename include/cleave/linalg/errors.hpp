@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about transforms.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
 /// the operand of `irfft`.
@@ -27,6 +25,4 @@ namespace wording {
   return sentence({library, " cannot transform ", number(n), " numbers: error ", number(code)});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

@@ -13,9 +13,7 @@
 // first cache, has FFTW transform them there, and copies them to where they belong. So memory is read and written once
 // and by whole lines, whatever the strides are.
 
-namespace cleave { inline namespace v0 { namespace linalg {
-
-namespace detail {
+namespace cleave { inline namespace v0 { namespace linalg { namespace detail {
 
 /// The transforms along one dim of an array, or of a part of it that is `outer` shorter.
 template <class R>
@@ -175,6 +173,4 @@ inline void agree_on_transforms(const local_context& here, transform what, std::
   else agree_on_plan<float>(here, key);
 }
 
-} // namespace detail
-
-}}} // namespace cleave::v0::linalg
+}}}} // namespace cleave::v0::linalg::detail

@@ -19,9 +19,7 @@
 // Fourier transforms of shards: by cuFFT here, by FFTW in linalg/fft_blocks.hpp. Plans are made once for a shape, by
 // cuFFT also for each thread that runs grids, and kept until the program ends.
 
-namespace cleave { inline namespace v0 { namespace linalg {
-
-namespace detail {
+namespace cleave { inline namespace v0 { namespace linalg { namespace detail {
 
 #if defined(KOKKOS_ENABLE_CUDA)
 
@@ -206,6 +204,4 @@ void half_spectrum_kernel<From, To, What>::operator()(const local_context& here,
   run_transform(here, in[0], out, from, to, What);
 }
 
-} // namespace detail
-
-}}} // namespace cleave::v0::linalg
+}}}} // namespace cleave::v0::linalg::detail

@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about parameters of networks.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
 [[gnu::cold]] inline std::string size_missing(std::string_view dim) {
@@ -24,6 +22,4 @@ namespace wording {
   return sentence({number(layers), " layers cannot be divided into ", number(stages), " stages of equal length"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

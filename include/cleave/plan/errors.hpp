@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about sizes for which a plan is asked.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Name dims and axes of the function.
 [[gnu::cold]] inline std::string size_of_unknown_name(std::string_view name) {
@@ -32,6 +30,4 @@ namespace wording {
   return sentence({"the size of ", quoted(name), " is ", number(got), "; it must be at least ", number(least)});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about evaluation and simulation.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Give one array for each argument, in the order of the function's parameters. An aggregate has one for each of
 /// its tensors.
@@ -38,6 +36,4 @@ namespace wording {
       {"the operation ", quoted(op), " has no reference function, so it can be neither evaluated nor simulated"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

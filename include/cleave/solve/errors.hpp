@@ -9,15 +9,11 @@
 
 // The sentences of exceptions about iterative methods.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Round the number of iterations, and check how it was computed.
 [[gnu::cold]] inline std::string iterations_not_a_count(std::string_view got) {
   return sentence({"the most iterations of a solve are a whole number from 0 to 2147483647, but ", got, " was given"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

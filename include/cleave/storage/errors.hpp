@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about memory, and of libraries that are not ready.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
 /// A program with MPI sessions makes its grids from a communicator of `MPI_Comm_create_from_group`.
@@ -28,6 +26,4 @@ namespace wording {
   return sentence({"this device cannot allocate ", number(bytes), " bytes"});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

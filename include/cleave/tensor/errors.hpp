@@ -10,9 +10,7 @@
 
 // The sentences of exceptions about tensors, their extents and their Views.
 
-namespace cleave { inline namespace v0 {
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Give the elements of the whole tensor, row-major, on the rank that they come from.
 [[gnu::cold]] inline std::string elements_given(std::int64_t expected, std::int64_t got) {
@@ -229,6 +227,4 @@ namespace wording {
 /// mend: Look for extents that were multiplied or converted wrongly. Sizes have 64 bits.
 [[gnu::cold]] inline std::string too_many_bytes() { return "cleave: the tensor has more bytes than 64 bits can count"; }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

@@ -9,9 +9,7 @@
 
 #include <algorithm>
 
-namespace cleave { inline namespace v0 {
-
-namespace lowering {
+namespace cleave { inline namespace v0 { namespace lowering {
 
 /// Moves all-reduces in place up to the last one before them that is alike, as far as what they combine is computed by
 /// then. Adjacent ones that turn out to be small travel as one message. `memory` tells in which memory a buffer is.
@@ -33,9 +31,7 @@ constexpr void combine_all_reduces(indexed_vector<step>& steps, const indexed_ve
   }
 }
 
-} // namespace lowering
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::lowering
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
