@@ -51,10 +51,10 @@ class grid_node {
     check(MPI_Comm_rank(here_.handle, &here_.rank), "MPI_Comm_rank");
     // Ranks may be bound to different numbers of cores.
     int most[2];
-    largest_of(here_, crowded_, 0, most);
+    largest_of(here_, crowded_, measured(), most);
     crowded_ = most[0] != 0;
-    if (setting == store_setting::automatic) measure();
-    else if (setting == store_setting::streaming) long_stores_ = stores::past_caches;
+    if (setting == store_setting::streaming || (setting == store_setting::automatic && !crowded_ && streams(most[1])))
+      long_stores_ = stores::past_caches;
   }
   /// Gives the communicator back. After MPI_Finalize there is nothing to give.
   void release() {
@@ -99,11 +99,19 @@ class grid_node {
   }
 
  private:
-  /// Finds out once how long operands are exchanged faster. Where ranks wait for a core, times say nothing.
-  [[gnu::cold]] void measure() {
+  /// Whether the ranks of a node exchange long operands faster past the caches, as this process has measured once; else
+  /// `not_measured`.
+  static constexpr int not_measured = 2;
+  static int& measured() {
+    static int answer = not_measured;
+    return answer;
+  }
+  /// `known`: the largest answer of all ranks. If one of them has none, all measure. Collective over the node.
+  [[gnu::cold]] bool streams(int known) const {
     node_group all;
-    if (has_stores_past_caches && here_.size > 1 && !crowded_ && all.make(here_, crowded_, stores::in_caches))
-      long_stores_ = all.faster_stores();
+    if (known == not_measured && has_stores_past_caches && here_.size > 1 && all.make(here_, false, stores::in_caches))
+      known = measured() = all.faster_stores() == stores::past_caches ? 1 : 0;
+    return known == 1;
   }
   [[gnu::cold]] void divide(kept_group& g, int count, int first, int index) const {
     int most[2];

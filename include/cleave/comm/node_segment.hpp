@@ -141,6 +141,15 @@ struct alignas(64) shared_count {
 /// A segment begins with a line of its own: the proof.
 inline constexpr std::int64_t segment_header = 64;
 
+/// The core on which this thread runs now.
+inline int core_here() {
+#if defined(__linux__)
+  return ::sched_getcpu();
+#else
+  return 0;
+#endif
+}
+
 /// Waits for other ranks: a while by looking again and again, then by leaving the core to others. MPI is called now and
 /// then, since other ranks may need this one's part in messages that are under way.
 class patience {
