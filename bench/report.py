@@ -25,6 +25,7 @@ BUFFER = "rows are computed in a buffer and copied; the plate is in the caches, 
 PAGES = "varies with the pages of a cache: by hand, the larger caches take 0.83 to 0.98 of the smallest one's time"
 PLACES = "varies with the placement of the cores"
 ONCE = "where cores share a cache, MPI copies once; within its limit in other runs"
+SENT = "rows are packed, sent and unpacked; by hand they are read in a window of MPI"
 PETSC = "the limit is half of PETSc's time"
 KNOWN = {
     "64^2 sum on 2 ranks": (2.6, "the cost of a call, against a loop of 2,048 additions"),
@@ -36,6 +37,9 @@ KNOWN = {
     "ten operations in place on 1 rank": (1.2, ROOTS),
     "ten operations in place on 2 ranks": (1.2, ROOTS),
     "gather, 20000 rows of 512 on 2 ranks": (1.34, PLACES),
+    "gather from a sharded table, 1000000 rows of 1 on 2 ranks": (2.34, SENT),
+    "scatter_add to a sharded table, 1000000 rows of 1 on 2 ranks": (2.03, SENT),
+    "gather from a sharded table, 20000 rows of 512 on 2 ranks": (1.63, SENT),
     "sparse product (COO) by gather and scatter_add on 2 ranks": (1.68, "three passes, a look-up, a product and a sum, against one loop; 1.33 to 1.68"),
     "Fourier transform against FFTW-MPI of 256^3 on 2 ranks": (0.8, "0.62 and 0.63 in the last two runs; not explained: four plans of FFTW differ by 2 %"),
     "Fourier transform against FFTW-MPI, transposed output, of 256^3 on 2 ranks": (0.79, "0.66 and 0.67 in the last two runs; not explained: four plans of FFTW differ by 2 %"),
