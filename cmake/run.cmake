@@ -36,17 +36,20 @@ function(cleave_mpi_command out ranks)
   set(${out} ${command} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
 endfunction()
 
-# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. Others run beside it, whatever the number of
-# ranks: for most of a short test, the launcher sleeps.
+# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. Several ranks have the machine to
+# themselves: some tests measure times, and beside another test each collective waits until all ranks had their turn.
 # cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
 function(cleave_add_mpi_test name program ranks)
   cleave_mpi_command(mpirun ${ranks})
   add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 900)
+  if(ranks GREATER 1)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
 endfunction()
 
 # Registers a test whose exit status and words both count, through tests/expect.py: EXIT is zero, or fault for a status that the program
-# returns after it said what is wrong. Under MPI where RANKS is given.
+# returns after it said what is wrong. Under MPI where RANKS is given: the launcher takes most of that time, asleep, so others run beside it.
 # cleave_expect_test(<name> PROGRAM <target> [RANKS <n>] EXIT zero|fault SAYS <regex>... [LINES <at most>] [ARGUMENTS <argument>...])
 function(cleave_expect_test name)
   cmake_parse_arguments(arg "" "PROGRAM;RANKS;EXIT;LINES" "SAYS;ARGUMENTS" ${ARGN})
