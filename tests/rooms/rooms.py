@@ -12,6 +12,7 @@ Rules, for every header:
   6. All names lie in the inline namespace of the version, as include/cleave/version.hpp says.
   7. A header that names Kokkos or MPI includes them, itself or by others (RUNTIME_NAMES). Most builds do not compile headers without
      a precompiled header, which would hide this.
+  8. A room has at most as many lines as its budget, and the core as many as CORE_BUDGET (BUDGET).
 What breaks a rule today and is meant to go stands in ALLOWED and DETAIL, with a reason. An entry that is not needed any more is an
 error too, so that these lists only shrink.
 """
@@ -63,6 +64,17 @@ BOUNDS = {
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
                    "propagate", "plan", "simulate", "nn", "optim", "solve", "stencil"]
+
+# The most lines of a room. Whoever needs more deletes what the new lines replace, or raises the number in the same commit and says in
+# its message what the lines buy. A number that is far above its room is lowered.
+BUDGET = {
+    "version": 50, "base": 1600, "mesh": 300, "layout": 1100, "type": 500, "graph": 1650, "ops": 1250, "record": 1050,
+    "cost": 2550, "program": 2250, "rules": 2400, "autodiff": 550, "expr": 3900, "propagate": 250, "plan": 6500,
+    "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1250, "grid": 200, "execute": 5200,
+    "shards": 50, "object": 150, "tensor": 3300, "cleave": 50,
+}
+APPLICATION_BUDGET = 3000
+CORE_BUDGET = 47400
 
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.
@@ -118,6 +130,24 @@ def reached(path: str, includes: dict[str, list[str]]) -> set[str]:
         found.update(new)
         open_ones += new
     return found
+
+
+def over_budget(root: pathlib.Path, headers: dict) -> list[str]:
+    """A sentence for each room that has more lines than it may have."""
+    lines: dict[str, int] = {}
+    for path in headers:
+        count = len((root / path).read_text(encoding="utf-8").splitlines())
+        lines[room_of(path)] = lines.get(room_of(path), 0) + count
+    wrong = []
+    for room, have in lines.items():
+        most = APPLICATION_BUDGET if room in APPLICATIONS else BUDGET[room]
+        if have > most:
+            wrong.append(f"{room} has {have} lines, and its budget is {most}: delete what the new lines replace, or raise the budget in "
+                         "tests/rooms/rooms.py and say in the commit what they buy")
+    core = sum(have for room, have in lines.items() if room not in APPLICATIONS)
+    if core > CORE_BUDGET:
+        wrong.append(f"the core has {core} lines, and its budget is {CORE_BUDGET} (CORE_BUDGET in tests/rooms/rooms.py)")
+    return wrong
 
 
 def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) -> list[str]:
@@ -184,6 +214,7 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
             included = RUNTIME_NAMES[name][1]
             if not any(included.match(target) for header in reached(path, includes) for target in outside.get(header, [])):
                 wrong.append(f"{path}:{number}: names {name} and does not include it")
+    wrong += over_budget(root, includes)
     if found := circle(includes):
         wrong.append("a circle of includes: " + " -> ".join(found))
     return wrong
@@ -205,6 +236,8 @@ def self_test() -> list[str]:
         "whose room attic": {"ops/a.hpp": "#include <cleave/attic/a.hpp>"},
         "without the namespace of its version": {"ops/a.hpp": "namespace cleave::detail {"},
         "1 lines name cleave::detail": {"optim/a.hpp": "auto x = cleave::detail::y;"},
+        f"optim has {APPLICATION_BUDGET + 1} lines": {"optim/a.hpp": "\n" * APPLICATION_BUDGET},
+        f"mesh has {BUDGET['mesh'] + 1} lines": {"mesh/a.hpp": "\n" * BUDGET["mesh"]},
         "a circle of includes: ops/a.hpp -> ops/b.hpp -> ops/a.hpp":
             {"ops/a.hpp": "#include <cleave/ops/b.hpp>", "ops/b.hpp": "#include <cleave/ops/a.hpp>"},
     }
@@ -226,6 +259,8 @@ def self_test() -> list[str]:
             "tensor/a.hpp": "#include <cleave/grid.hpp>\n#define X MPI_Y\nMPI_Comm x;"}
     if found := tried(down):
         wrong.append(f"the self test finds fault with what is right: {found}")
+    if not any("the core has" in found for found in tried({"plan/a.hpp": "\n" * CORE_BUDGET})):
+        wrong.append("the self test does not see a core that is too large")
     up = ("ops/a.hpp", "plan/b.hpp")
     if found := tried({up[0]: f"#include <cleave/{up[1]}>", up[1]: ""}, allowed={up: ""}):
         wrong.append(f"the self test finds fault with what is allowed: {found}")
