@@ -73,7 +73,7 @@ TEST(executor, product_all_reduce_map) {
     const support::on_device<float> left(a), right(b), result(std::vector<float>(at(ni * nj), -1));
     const void* in[] = {left.data(), right.data()};
     void* out[] = {result.data()};
-    auto& run = executor_for<plan<product>>(g.state(), s);
+    auto& run = executor_for<hand_plan<product>>(g.state(), s);
     run.run(in, out);
     support::reset_charges();
     const std::int64_t before = support::allocations();
@@ -93,7 +93,7 @@ TEST(executor, product_all_reduce_map) {
         wrong += y[at(i * nj + j)] == static_cast<float>(sum > 0 ? sum : 0) ? 0 : 1;
       }
     EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(&run, &executor_for<plan<product>>(g.state(), s));
+    EXPECT_EQ(&run, &executor_for<hand_plan<product>>(g.state(), s));
   }
 }
 
@@ -167,7 +167,7 @@ TEST(executor, results_over_arguments) {
   const memory x({1, 2, 3}), other({0, 0, 0});
   const void* in[] = {x.data()};
   void* over_first[] = {x.data(), other.data()};
-  auto& two = executor_for<plan<two_results>>(g.state(), s);
+  auto& two = executor_for<hand_plan<two_results>>(g.state(), s);
   two.run(in, over_first);
   EXPECT_EQ(x.read(), (std::vector<float>{2, 4, 6}));
   EXPECT_EQ(other.read(), (std::vector<float>{2, 3, 4}));
@@ -183,7 +183,7 @@ TEST(executor, results_over_arguments) {
   const memory m({1, 2, 3, 4, 5, 6, 7, 8, 9});
   const void* from[] = {m.data()};
   void* to[] = {m.data()};
-  executor_for<plan<turned>>(g.state(), s).run(from, to);
+  executor_for<hand_plan<turned>>(g.state(), s).run(from, to);
   EXPECT_EQ(m.read(), (std::vector<float>{1, 4, 7, 2, 5, 8, 3, 6, 9}));
 
   // In place where that is safe; beside it where the memory only overlaps.
@@ -191,7 +191,7 @@ TEST(executor, results_over_arguments) {
   const void* head[] = {line.data()};
   void* same[] = {line.data()};
   void* shifted[] = {line.data() + 1};
-  auto& twice = executor_for<plan<doubled>>(g.state(), s);
+  auto& twice = executor_for<hand_plan<doubled>>(g.state(), s);
   twice.run(head, same);
   EXPECT_EQ(line.read(), (std::vector<float>{2, 4, 6, 4}));
   twice.run(head, shifted);
@@ -207,7 +207,7 @@ TEST(executor, broken_grid) {
   const support::on_device<float> x({1}), y({0});
   const void* in[] = {x.data()};
   void* out[] = {y.data()};
-  auto& run = executor_for<plan<doubled>>(g.state(), s);
+  auto& run = executor_for<hand_plan<doubled>>(g.state(), s);
   run.run(in, out);
   EXPECT_EQ(y.read()[0], 2);
   g.state().set_broken();

@@ -19,7 +19,7 @@ using program_of = frozen_program<Buffers, Steps, 0, Ops>;
 
 /// The program that `Maker::make()` returns, as a plan.
 template <class Maker>
-struct plan {
+struct hand_plan {
   static constexpr auto frozen = Maker::make();
 };
 

@@ -78,7 +78,7 @@ grid line_of_ranks() { return grid(support::mesh_of(1), MPI_COMM_WORLD, {support
 template <class Maker>
 void check(std::initializer_list<std::int64_t> extents, const std::vector<formula>& inputs, const formula& want,
            double tolerance = 0) {
-  using Plan = plan<Maker>;
+  using Plan = hand_plan<Maker>;
   const grid g = line_of_ranks();
   sizes s;
   s.axes = g.sizes();
