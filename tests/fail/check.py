@@ -36,14 +36,14 @@ import shlex
 import subprocess
 import sys
 
-from catalogue import faults
+from catalogue import sentences
 
 
 # More than fits on a screen is not read.
 MOST_LINES = 25
 FACT = re.compile(r"(op|dim|axis|collective)=(.*)")
 NOTE = re.compile(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs|flags|alone):\s*(.*)")
-FAULTS = set(faults())
+FAULTS = set(sentences())
 COUNT = re.compile(r"\d+ (errors?|warnings?)( and \d+ errors?)? generated\.")
 
 
