@@ -105,7 +105,7 @@ struct small_set {
 
   static constexpr bits_type all_bits = ~bits_type{0} >> (8 * static_cast<int>(sizeof(bits_type)) - Size);
 
-  // Public, so that what has sets in it can be a template argument.
+  // Public, so that a type with sets as members can be a template argument.
   Word word = 0;
 
   constexpr small_set() = default;
@@ -129,7 +129,7 @@ struct small_set {
   constexpr iterator begin() const { return {bits()}; }
   constexpr iterator end() const { return {0}; }
 
-  // Templates, so that a set beside a number is taken for its bits.
+  // Templates, so that the number in `set | number` converts to its bits.
   template <std::same_as<small_set> Other>
   constexpr small_set operator|(Other other) const {
     return word | other.word;
@@ -174,7 +174,7 @@ struct text {
   template <std::same_as<char> C>
     requires(N == 2)
   constexpr text(C letter) : chars{letter, '\0'} {}
-  /// Text that is no literal cannot be a template argument. The name is empty, and what has it says so.
+  /// Text that is no literal cannot be a template argument. The name is empty, and the dim or axis reports it.
   constexpr text(std::string_view)
     requires(N == 1)
   {}

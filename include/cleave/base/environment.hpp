@@ -13,8 +13,8 @@
 
 namespace cleave { inline namespace v0 {
 
-/// The word that a variable of the environment has, one of `words`; the first of them where it is not set or empty.
-/// Throws environment_error if it has none of them, since a misspelt one would change nothing without a word.
+/// The word that a variable of the environment has, one of `words`; the first of them if it is not set or empty. Throws
+/// environment_error if it has another one: a misspelt word would silently change nothing.
 [[gnu::cold]] inline std::string_view word_of_environment(const char* name,
                                                           std::initializer_list<std::string_view> words) {
   const char* const given = std::getenv(name);
@@ -27,7 +27,7 @@ namespace cleave { inline namespace v0 {
   raise<environment_error>(wording::environment_word(name, expected, given));
 }
 
-/// The number above 0 that a variable of the environment has; `otherwise` where it is not set or empty, or has that.
+/// The number above 0 that a variable of the environment has; `otherwise` if it is not set or empty, or has that.
 /// Throws environment_error if it has anything else.
 template <class Number>
 [[gnu::cold]] Number number_of_environment(const char* name, Number otherwise) {

@@ -21,7 +21,7 @@ struct error : std::runtime_error {
 struct mesh_error : error {
   using error::error;
 };
-/// An extent of a tensor is not what it must be.
+/// An extent of a tensor has a wrong value.
 struct shape_error : error {
   using error::error;
 };
@@ -44,8 +44,8 @@ struct grid_error : error {
   using error::error;
 };
 
-/// `evaluate` or `simulate` cannot run a program: its arguments do not fit, or it computes with what doubles cannot
-/// hold.
+/// `evaluate` or `simulate` cannot run a program: its arguments do not fit, or it computes with numbers that doubles
+/// cannot hold.
 struct evaluation_error : error {
   using error::error;
 };
@@ -67,7 +67,7 @@ struct number_error : error {
 struct overlap_error : error {
   using error::error;
 };
-/// A file cannot be read or written, or a line of it is not what it must be.
+/// A file cannot be read or written, or a line of it is malformed.
 struct file_error : error {
   using error::error;
 };

@@ -35,7 +35,7 @@ enum class fault : std::uint8_t {
 #include <cleave/base/fault_list.hpp>
 };
 
-/// What a pass found: the fault and the names that belong in its sentence.
+/// The result of a check by a pass: the fault and the names that belong in its sentence.
 struct verdict {
   cleave::fault fault = fault::none;
   source where{};

@@ -78,8 +78,8 @@ inline constexpr std::size_t field_count = detail::count_fields<A, 0>();
 
 namespace detail {
 
-/// Whether an aggregate has no base classes, C arrays and references: what a structured binding can name, and what can
-/// be made before the fields are known.
+/// Whether an aggregate has no base classes, C arrays and references, so that a structured binding can name its fields
+/// and it can be constructed before the fields are known.
 template <class A>
 inline constexpr bool has_plain_fields = [] {
   [[maybe_unused]] constexpr std::size_t n = field_count<A>;

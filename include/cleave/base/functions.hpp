@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-/// Marks what kernels call. Compilers for CUDA and HIP must be told; to every other it is nothing.
+/// Marks functions that kernels call. Compilers for CUDA and HIP need the mark; for others it is empty.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define CLEAVE_FUNCTION __host__ __device__
 #else
@@ -18,8 +18,8 @@ namespace cleave { inline namespace v0 {
 template <class Signature>
 struct optional_function;
 
-/// A pointer to a function in a constant table, or none. It notes beside the pointer whether there is one: under
-/// -fsanitize=undefined g++ up to 13 compares no address of a function with null in a constant expression.
+/// A pointer to a function in a constant table, or none. A flag says whether there is one: under -fsanitize=undefined
+/// g++ up to 13 compares no address of a function with null in a constant expression.
 template <class R, class... Arguments>
 struct optional_function<R(Arguments...)> {
   R (*call)(Arguments...) = nullptr;
@@ -33,7 +33,7 @@ struct optional_function<R(Arguments...)> {
 namespace detail {
 
 /// A parameter that takes any argument, a list in braces too, by a conversion. A function with such parameters is
-/// chosen where no other fits, and says what to write instead.
+/// chosen if no other fits, and says what to write instead.
 struct anything {
   template <class T>
   constexpr anything(const T&) {}

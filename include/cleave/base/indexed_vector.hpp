@@ -17,7 +17,7 @@
 namespace cleave { inline namespace v0 {
 
 namespace detail {
-/// The address of the first element of a range that lies in one piece.
+/// The address of the first element of a contiguous range.
 template <class Range>
 constexpr auto first_element(Range& all) {
   if constexpr (requires { all.data(); }) return all.data();
@@ -58,7 +58,7 @@ class indexed_span {
   constexpr T& operator[](std::integral auto i) const { return at_[i]; }
 
   constexpr indexed_span first(std::integral auto count) const { return {at_, count}; }
-  /// The elements from one on, all or so many.
+  /// The elements from an index on: all of them, or `count`.
   constexpr indexed_span subspan(std::integral auto from) const { return {at_ + from, at_ + size_}; }
   constexpr indexed_span subspan(std::integral auto from, std::integral auto count) const {
     return {at_ + from, count};
@@ -128,7 +128,7 @@ class indexed_vector {
       ::operator delete(at);
     }
   }
-  /// So many elements of one value.
+  /// `count` elements with one value.
   static constexpr indexed_vector filled(std::integral auto count, const T& value = {}) {
     return indexed_vector(as_size(count), value);
   }
@@ -162,7 +162,7 @@ class indexed_vector {
   }
   constexpr void push_back(T&& value) {
     if (size_ == capacity_) {
-      // It may lie in this vector.
+      // The value may be an element of this vector.
       T kept(std::move(value));
       move_to(2 * capacity_ + 4);
       std::construct_at(at + size_++, std::move(kept));
@@ -219,7 +219,7 @@ class indexed_vector {
     make_room(size_ + static_cast<std::size_t>(last - first));
     for (; first != last; ++first) std::construct_at(at + size_++, *first);
   }
-  /// Removes one element. Returns where the next one is.
+  /// Removes one element. Returns the position of the next one.
   constexpr T* erase(T* first) {
     for (T* p = first; p + 1 != end(); ++p) *p = std::move(p[1]);
     pop_back();

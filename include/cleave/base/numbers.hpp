@@ -24,7 +24,7 @@ constexpr double as_double(std::integral auto n) { return static_cast<double>(n)
 /// Whether a number has no fraction and fits into 64 bits.
 constexpr bool is_whole(double x) { return x >= -0x1p63 && x < 0x1p63 && as_double(static_cast<std::int64_t>(x)) == x; }
 
-/// An integer on its way into a narrower one, which is what it is assigned to. If it does not fit, that is not a
+/// An integer on its way into a narrower one, the type that it is assigned to. If it does not fit, that is not a
 /// constant expression, and std::length_error at run time.
 template <std::integral From>
 struct narrowed {

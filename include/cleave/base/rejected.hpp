@@ -12,7 +12,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// The facts of an error, as types, so that every compiler prints them beside the sentence.
+/// The facts of an error, as types, so that every compiler prints them with the sentence.
 template <unsigned Line>
 struct line {};
 template <text Name>
@@ -32,7 +32,7 @@ struct expected {};
 template <std::int64_t Number>
 struct got {};
 
-/// Compared by name: beside `!=` compilers would add the numbers of the two faults.
+/// Compared by name: in the message of a failed `!=` compilers would add the numbers of the two faults.
 template <fault Found, fault Other>
 inline constexpr bool is_not = Found != Other;
 
@@ -45,12 +45,12 @@ struct rejected {
 };
 
 /// Says a fault from within a function: `say(rejection<fault::name, facts...>)`. The lookup of `say` completes the
-/// class. Where an expression needed it complete, clang would have no constant expression any more.
+/// class. If an expression needed it complete, clang would have no constant expression any more.
 constexpr void say(const void*) {}
 template <fault Fault, class... Facts>
 inline constexpr rejected<Fault, Facts...>* rejection = nullptr;
 
-/// What functions of a rejected plan return. It satisfies every comparison, so that one fault gives one error.
+/// The return type of functions of a rejected plan. It satisfies every comparison, so that one fault gives one error.
 struct absorbed {
   template <class T>
   constexpr operator T() const {
@@ -105,7 +105,7 @@ struct reject {
   static constexpr auto op = text_of<prefix + found.op.size()>(prefix > 0 ? "gradient of " : "", found.op);
   static constexpr auto dim = text_of<found.dim.size()>(found.dim);
   static constexpr auto axis = text_of<found.axis.size()>(found.axis);
-  // If a contract forbids a collective, its name is where other faults have a dim.
+  // If a contract forbids a collective, `dim` has its name.
   using about = std::conditional_t<found.fault == fault::contract_broken, collective_named<dim>, dim_named<dim>>;
   static constexpr bool sized = found.expected != found.got;
   static constexpr auto file = text_of<found.where.name().size()>(found.where.name());

@@ -9,11 +9,11 @@
 
 #include <optional>
 
-// Maps of maps: two remaps in a row are one where one index map says what both do, so that elements travel once.
+// Maps of maps: two remaps in a row become one if one index map can describe both, so that elements move once.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// times * a + b; none where that has too many terms.
+/// times * a + b; none if that has too many terms.
 constexpr optional_value<extent_sum> scaled_sum(const extent_sum& a, std::int64_t times, const extent_sum& b) {
   extent_sum s = b;
   s.constant += times * a.constant;
@@ -32,7 +32,7 @@ constexpr optional_value<extent_sum> scaled_sum(const extent_sum& a, std::int64_
     if (t.times != 0) shorter.terms.push_back(t);
   return shorter;
 }
-/// An extent or an offset, if all that it depends on is fixed.
+/// An extent or an offset, if all extents that it depends on are fixed.
 constexpr optional_value<std::int64_t> fixed_extent(const graph& g, dim_id d) {
   if (g.dims[d].extent == dynamic) return {};
   return g.dims[d].extent;
@@ -47,7 +47,7 @@ constexpr optional_value<std::int64_t> fixed_sum(const graph& g, const extent_su
   return total;
 }
 
-/// A map that takes every element from where it is.
+/// The identity map.
 constexpr bool is_identity(const dim_map& m) {
   return m.from == m.to && m.window == no_dim && m.stride == 1 && m.divisor == 1 && m.at_run_time == 0 &&
          m.offset == extent_sum{};
@@ -60,7 +60,7 @@ constexpr bool is_mirror(const dim_map& m) {
   return m.from == m.to && m.window == no_dim && m.stride == -1 && m.divisor == 1 && m.at_run_time == 0 &&
          m.offset == last;
 }
-/// Whether every index of the result comes from an index of the operand, so that nothing is taken from outside.
+/// Whether every index of the result comes from an index of the operand, so that no element comes from outside.
 constexpr bool stays_inside(const graph& g, const dim_map& m) {
   if (is_mirror(m) || is_identity(m)) return true;
   const auto from = fixed_extent(g, m.from), to = fixed_extent(g, m.to), offset = fixed_sum(g, m.offset);
@@ -70,8 +70,8 @@ constexpr bool stays_inside(const graph& g, const dim_map& m) {
   const std::int64_t most = m.divisor * *from;
   return first >= 0 && first < most && last >= 0 && last < most;
 }
-/// Whether every index of the operand is taken, each by one index of the result: what comes from outside of the result
-/// would come from outside of the operand.
+/// Whether every index of the operand is taken, each by one index of the result: then indices outside of the result map
+/// to indices outside of the operand.
 constexpr bool covers(const graph& g, const dim_map& m) {
   if (is_mirror(m) || is_identity(m)) return true;
   const auto from = fixed_extent(g, m.from), to = fixed_extent(g, m.to), offset = fixed_sum(g, m.offset);
@@ -79,21 +79,21 @@ constexpr bool covers(const graph& g, const dim_map& m) {
     return false;
   return *from == 0 || (-*offset >= 0 && m.divisor * (*from - 1) - *offset < *to);
 }
-/// Whether an index beyond an end of the result comes from where the index that stands for it comes from.
+/// Whether an index beyond an end of the result has the same source as the index that stands for it.
 constexpr bool repeats_with(const dim_map& m, border outside) {
   if (is_mirror(m)) return true;
   return outside == border::periodic && m.outside == border::periodic && m.from == m.to && m.divisor == 1 &&
          m.stride == 1 && m.window == no_dim;
 }
 
-/// The map that takes what `outer` takes from what `inner` has taken; none where no map says so.
+/// The map of the remap outer(inner(x)); none if no map expresses it.
 constexpr std::optional<dim_map> composed_map(const graph& g, const dim_map& inner, const dim_map& outer) {
   if (inner.at_run_time != 0 || outer.at_run_time != 0) return std::nullopt;
   if (inner.window != no_dim && outer.window != no_dim) return std::nullopt;
   dim_map m = inner;
   m.to = outer.to;
   m.operand = outer.operand;
-  // What is outside.
+  // The elements outside.
   if (!stays_inside(g, outer)) {
     const bool same = outer.outside == border::zero ? covers(g, inner) : repeats_with(inner, outer.outside);
     if (!same) return std::nullopt;
@@ -107,7 +107,7 @@ constexpr std::optional<dim_map> composed_map(const graph& g, const dim_map& inn
   m.divisor = inner.divisor * outer.divisor;
   if (m.divisor != 1 && m.stride != 1 && m.stride != -1) return std::nullopt;
   if (m.divisor != 1 && (inner.window != no_dim || outer.window != no_dim)) return std::nullopt;
-  // How a map by a divisor of 1 rounds means nothing.
+  // The rounding of a map with divisor 1 means nothing.
   m.floors = (inner.divisor != 1 && inner.floors) || (outer.divisor != 1 && outer.floors);
   if (outer.window != no_dim) {
     m.window = outer.window;
@@ -132,7 +132,7 @@ inline constexpr in_a_row rows_of_remaps[] = {
 };
 constexpr bool composes(op code) { return rows_of_remaps[underlying(code)] == in_a_row::composes; }
 
-/// The maps of two remaps in a row as those of one, in order; none where they are not.
+/// The maps of two remaps in a row as those of one, in order; none if they do not compose.
 using few_maps = static_vector<dim_map, 6>;
 constexpr std::optional<few_maps> composed_maps(const graph& g, const node& inner, const node& outer) {
   few_maps maps;
@@ -188,7 +188,7 @@ constexpr bool compose_remaps(graph& g, node& n) {
   return true;
 }
 
-/// Whether a remap takes every element from where it is.
+/// Whether a remap is the identity.
 constexpr bool changes_nothing(const graph& g, const node& n) {
   if (n.maps == 0 || n.arity != 1 || !(n.type == g.nodes[n.in[0]].type)) return false;
   for (const dim_map& m : maps_of(g, n))
@@ -205,7 +205,7 @@ constexpr indexed_vector<std::uint8_t> readers_in(const graph& g, const indexed_
   for (node_id r : g.outputs) count(r);
   return readers;
 }
-/// Whether nothing else reads what a node reads first, nor what other names of it stand for.
+/// Whether a node is the only reader of its first operand, and no other name of that operand is read.
 constexpr bool reads_alone(const graph& g, const indexed_vector<std::uint8_t>& readers, std::size_t v) {
   for (std::size_t u = g.nodes[v].in[0]; readers[u] == 1; u = g.nodes[u].in[0])
     if (!is_alias(g.nodes[u].code)) return true;

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <optional>
 
-// Operations of a graph that give the same number everywhere, whatever they read.
+// Operations of a graph that give the same number everywhere, whatever their operands.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// The dims of so many indices.
+/// The dims of this extent.
 constexpr dim_set dims_of_extent(const graph& g, std::int64_t extent) {
   std::uint64_t found = 0;
   for (std::size_t d = 0; d < g.dims.count; ++d)
@@ -29,7 +29,7 @@ constexpr bool takes_nothing(const node& n, dim_set empty) {
                         (computes_elements[underlying(n.code)] && n.code != op::broadcast);
   return computes && (n.type.set() & empty) != 0;
 }
-/// Whether an operation runs along a dim of one index, where there is nothing to add up and nothing to sort.
+/// Whether an operation runs along a dim of one index, so that there is nothing to add up and nothing to sort.
 constexpr bool runs_over_one(const graph& g, const node& n) {
   return (n.code == op::cumulative || n.code == op::sort) && g.dims[n.which[0]].extent == 1;
 }
@@ -43,7 +43,7 @@ constexpr bool is_the_number(const graph& g, node_id v, double number) {
   const std::optional<double> known = constant_of(g, v);
   return known && std::bit_cast<std::uint64_t>(*known) == std::bit_cast<std::uint64_t>(number);
 }
-/// Lets an elementwise operation read what was reduced along dims of one index, if it has these dims itself.
+/// Lets an elementwise operation read the operand of a reduction along dims of one index, if it has these dims itself.
 constexpr void read_unreduced(const graph& g, node& n, dim_set ones) {
   if (n.loop != 0 || !computes_elements[underlying(n.code)] || n.code == op::broadcast) return;
   for (int k = 0; k < n.arity; ++k) {
@@ -53,8 +53,8 @@ constexpr void read_unreduced(const graph& g, node& n, dim_set ones) {
     if (whole.element == u.type.element && (whole.set() & ~n.type.set()) == 0) n.in[k] = u.in[0];
   }
 }
-/// The number that an operation gives that follows from constants and from dims of one index: their index is 0, all
-/// numbers are equal to others or not, a choice by a constant, an extremum of equal numbers.
+/// The result of an operation if it follows from constants and from dims of one index: their index is 0, all numbers
+/// are equal to others or not, a choice by a constant, an extremum of equal numbers.
 constexpr std::optional<double> follows_from_one_index(const graph& g, const node& n, dim_set ones) {
   if (ones == 0 || n.loop != 0 || is_complex(n.type.element)) return std::nullopt;
   switch (n.code) {
@@ -74,14 +74,14 @@ constexpr std::optional<double> follows_from_one_index(const graph& g, const nod
     default: return std::nullopt;
   }
 }
-/// Whether a value is another one with the other sign.
+/// Whether a value is the negative of another.
 constexpr bool is_negative_of(const graph& g, node_id v, node_id other) {
   const node& n = g.nodes[v];
   if (n.code == op::neg) return n.in[0] == other;
   return n.code == op::sub && n.in[1] == other && is_the_number(g, n.in[0], 0);
 }
-/// What an operation on two integers gives if they are always equal, or add up to 0; of floating-point numbers, one may
-/// be NaN.
+/// The result of an operation on two integers if they are always equal, or add up to 0; of floating-point numbers, one
+/// may be NaN.
 constexpr std::optional<double> same_of_equal_integers(const graph& g, const node& n) {
   const element e = g.nodes[n.in[0]].type.element;
   if (n.loop != 0 || (!is_integer(e) && e != element::boolean)) return std::nullopt;
@@ -115,12 +115,12 @@ constexpr bool takes_zeros_only(const graph& g, const node& n) {
   }
   return false;
 }
-/// Whether an operation gives the same number everywhere, whatever it reads: which.
+/// The number that an operation gives everywhere, whatever its operands; none if it depends on them.
 constexpr std::optional<double> same_everywhere(const graph& g, const node& n, dim_set empty, dim_set ones) {
   if (const auto number = follows_from_one_index(g, n, ones)) return number;
   if (takes_nothing(n, empty) || (n.maps != 0 && takes_zeros_only(g, n))) return 0;
   if (n.arity == 2 && n.maps == 0 && n.code != op::cumulative) return same_of_equal_integers(g, n);
-  // What is before the only index: nothing.
+  // Before the only index there is nothing.
   if (n.code != op::cumulative || !n.exclusive || !runs_over_one(g, n) || n.loop != 0 || is_complex(n.type.element))
     return std::nullopt;
   if (n.combine == reduction::sum) return 0;

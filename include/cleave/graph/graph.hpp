@@ -14,7 +14,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// The operations of a graph. Their list is graph/op_list.hpp, and what a pass may ask of one is in ops/table.hpp.
+/// The operations of a graph. Their list is graph/op_list.hpp; ops/table.hpp has the properties that passes query.
 enum class op : std::uint8_t {
 #define CLEAVE_OP(code, ...) code,
 #define CLEAVE_ELEMENTWISE(code, ...) code,
@@ -58,7 +58,7 @@ struct extent_sum {
   std::int64_t constant = 0;
   friend constexpr bool operator==(const extent_sum&, const extent_sum&) = default;
 };
-/// A dim whose extent is floor(sum / divisor), or 0 where that is negative.
+/// A dim whose extent is floor(sum / divisor), or 0 if that is negative.
 struct derived_extent {
   dim_id dim = no_dim;
   extent_sum sum{};
@@ -66,7 +66,7 @@ struct derived_extent {
   friend constexpr bool operator==(const derived_extent&, const derived_extent&) = default;
 };
 
-/// A dim that must not be shorter than a number, or than another dim; what mirrors elements may be empty.
+/// A dim that must not be shorter than a number, or than another dim; a dim that mirrors elements may be empty.
 struct least_extent {
   dim_id dim = no_dim;
   std::int64_t least = 0;
@@ -75,16 +75,16 @@ struct least_extent {
   friend constexpr bool operator==(const least_extent&, const least_extent&) = default;
 };
 
-/// What is known of extents beside their values: what splits and merges say, and slices, paddings, concatenations; and
-/// what slices and gradients of borders need.
+/// Relations between extents, besides their values: those of splits and merges, slices, paddings, concatenations; and
+/// those that slices and gradients of borders need.
 struct extent_rules {
   static_vector<dim_product, 64> products{};
   static_vector<derived_extent, 32> derived{};
   static_vector<least_extent, 32> least{};
 };
 
-/// How the index along a dim of an operand follows from that along a dim of the result, and from that in a window where
-/// there is one: (stride * to + dilation * window + offset) / divisor, see index_map.
+/// The index along a dim of an operand from that along a dim of the result, and from that in a window if there is one:
+/// (stride * to + dilation * window + offset) / divisor, see index_map.
 struct dim_map {
   std::uint8_t operand = 0;
   dim_id from = no_dim, to = no_dim, window = no_dim;
@@ -92,7 +92,7 @@ struct dim_map {
   extent_sum offset{};
   bool floors = false;
   border outside = border::zero;
-  /// The operand that holds an offset known when the step runs, and what it is multiplied with; 0: none.
+  /// The operand that holds an offset known when the step runs, and its factor; 0: none.
   std::uint8_t at_run_time = 0;
   std::int8_t sign = 0;
   friend constexpr bool operator==(const dim_map&, const dim_map&) = default;
@@ -106,7 +106,7 @@ struct loop_info {
   bool backwards = false;
   /// The loop around it; 0: none.
   std::uint8_t around = 0;
-  /// Of a loop along no dim: how often it runs, or what is assumed where values decide.
+  /// Of a loop along no dim: the number of iterations, or the assumed number if values decide.
   std::int64_t iterations = 0;
   /// A branch: it runs once or not at all.
   bool once = false;
@@ -157,9 +157,8 @@ struct node {
   std::uint8_t maps = 0;
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
-  /// The innermost loop that it is part of, 0 where it is part of none: the deepest one of its operands, so that what
-  /// does not change from one iteration to the next is computed once. carry, loop_slice and the other loop markers:
-  /// `of` is the loop.
+  /// The innermost loop that it is part of, 0 if none: the deepest one of its operands, so that loop-invariant values
+  /// are computed once. carry, loop_slice and the other loop markers: `of` is the loop.
   std::uint8_t loop = 0;
   std::uint8_t of = 0;
   /// The loop or branch in whose body the user computes it. Only there it may be an operand.
@@ -181,7 +180,7 @@ struct graph {
   loop_list loops{};
   /// The arguments, in order: nodes of op::input.
   indexed_vector<node_id> inputs{};
-  /// The results, in order, and the layout asked for each (used where `output_pinned`).
+  /// The results, in order, and the layout asked for each (used if `output_pinned`).
   indexed_vector<node_id> outputs{};
   indexed_vector<layout> output_layouts{};
   indexed_vector<tensor_type> output_types{};
@@ -225,7 +224,7 @@ constexpr std::int64_t iterations_of(const loop_list& loops, std::uint8_t loop, 
   return n;
 }
 
-/// `dynamic` where an extent is not known.
+/// `dynamic` if an extent is not known.
 constexpr std::int64_t evaluated(const extent_sum& sum, const sizes& s) {
   std::int64_t n = sum.constant;
   for (const extent_sum::term& t : sum.terms) {
@@ -246,7 +245,7 @@ constexpr bool is_long_enough(const least_extent& l, const sizes& s) {
   const std::int64_t least = l.other == no_dim ? l.least : s.dims[l.other];
   return s.dims[l.dim] >= least || (l.may_be_empty && s.dims[l.dim] == 0);
 }
-/// Fills in the extents (`dynamic` where unknown) that follow from others. False if some contradict.
+/// Fills in the extents (`dynamic` if unknown) that follow from others. False if some contradict.
 [[gnu::cold]] constexpr bool derive_extents(const extent_rules& rules, sizes& s) {
   for (bool changed = true; changed;) {
     changed = false;

@@ -11,8 +11,8 @@ namespace cleave { inline namespace v0 {
 
 namespace detail {
 
-/// Puts the nodes of a graph in an order in which each loop is one stretch: what it reads from outside before it, what
-/// it gives right after it.
+/// Puts the nodes of a graph in an order in which the nodes of each loop are adjacent: its inputs before it, its
+/// results directly after it.
 struct loop_order {
   const graph& g;
   indexed_vector<node_id> order{};
@@ -37,7 +37,7 @@ struct loop_order {
     loop_placed[loop] = true;
     const node* nodes = g.nodes.data();
     const std::size_t count = g.nodes.size();
-    // What crosses into it; its own nodes are in recorded order.
+    // The edges into the loop; its own nodes are in recorded order.
     for (std::size_t v = 0; v < count; ++v) {
       const node& n = nodes[v];
       if (n.code == op::trip_count && n.of == loop) place(narrowed(v));

@@ -5,8 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/permute_later.hpp>
 
-// A permutation of what elementwise operations give is a permutation of what they read. Where one operand alone has the
-// permuted dims, such as the labels of a one-hot form, that may be much less to move.
+// A permutation of the result of elementwise operations is a permutation of their operands. If one operand alone has
+// the permuted dims, such as the labels of a one-hot form, that may be much less to move.
 
 namespace cleave { inline namespace v0 { namespace detail {
 

@@ -5,8 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
 
-// Sums of elements in another order: reversed or rolled dims are put in order after a reduction, of what is left of
-// them. A reduction over such a dim needs no order at all.
+// Sums of elements in another order: reversed or rolled dims are put in order after a reduction, if any remain. A
+// reduction over such a dim needs no order at all.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -55,7 +55,7 @@ struct later_permutations {
   }
 
  private:
-  /// Marks all that a permutation is read by. Whether it need not be made.
+  /// Marks all readers of a permutation. Returns whether the permutation can be dropped.
   constexpr bool only_reduced(const graph& g, const indexed_vector<std::uint8_t>& live, std::size_t v) {
     const node* nodes = g.nodes.data();
     std::uint64_t permuted = 0;
@@ -85,8 +85,8 @@ struct later_permutations {
   }
 };
 
-/// Appends a reduction of what is not permuted yet, and makes of `n` what permutes its result; `n` stays a reduction
-/// where nothing is left to permute. Whether one was appended.
+/// Appends a reduction of the operand that is not permuted yet, and makes of `n` the permutation of its result; `n`
+/// stays a reduction if nothing remains to permute. Returns whether one was appended.
 constexpr bool permute_reduced(graph& to, const graph& from, const node& permutation, node& n) {
   const std::size_t first = to.maps.size();
   for (const dim_map& m : maps_of(from, permutation))

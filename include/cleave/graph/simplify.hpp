@@ -49,7 +49,7 @@ constexpr std::uint64_t hash_of(const node& n) {
   return h ^ (h >> 29);
 }
 
-/// What a value is a one-hot form of: the labels and the dim of the classes; no labels where it is none.
+/// The labels and the dim of the classes of a one-hot form; no labels if the value is none.
 struct one_hot_form {
   node_id labels = no_node;
   dim_id classes = no_dim;
@@ -89,9 +89,9 @@ constexpr bool without_one_hot(const graph& g, node& n) {
   return false;
 }
 
-/// Which operand an elementwise operation gives as it is: of a product with 1, a quotient by 1, a difference from 0, a
-/// choice between a value and itself, a conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in a
-/// loop, where what a carried value becomes is computed anew in every iteration.
+/// The operand that an elementwise operation returns unchanged: of a product with 1, a quotient by 1, a difference from
+/// 0, a choice between a value and itself, a conjugate of real numbers. A sum with 0 is none: it makes 0 of -0. None in
+/// a loop: the next value of a carry is computed anew in every iteration.
 constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const node& n) {
   if (n.loop != 0) return std::nullopt;
   const auto unchanged = [&](std::size_t k, double number) {
@@ -120,14 +120,14 @@ constexpr bool repeats_the_same(const graph& g, const node& n) {
     if (m.at_run_time != 0 || !stays_inside(g, m)) return false;
   for (int i = 0; i < repeated.rank; ++i)
     if (!n.type.has(repeated[i])) return false;
-  // What is left of the operand's dims is what was there before.
+  // The other dims of the operand are those that it had before.
   for (const dim_map& m : maps_of(g, n))
     if (repeated.has(m.from) || repeated.has(m.to) || (m.window != no_dim && repeated.has(m.window))) return false;
   for (int k = 0; view && k < 3; ++k)
     if (n.which[k] != no_dim && repeated.has(n.which[k])) return false;
   return true;
 }
-/// Makes of such an operation a broadcast to its own dims.
+/// Makes such an operation a broadcast to its own dims.
 constexpr void repeat_the_same(const graph& g, node& n) {
   node made = g.nodes[n.in[0]];
   made.type = n.type;
@@ -148,8 +148,8 @@ constexpr bool is_inner_product(const graph& g, const node& n) {
   if (n.code != op::dot || n.over == 0 || n.type.rank != 0) return false;
   return g.nodes[n.in[0]].type == g.nodes[n.in[1]].type;
 }
-/// Appends the products of the elements, whose sum the inner product becomes: it is computed in the pass of what gives
-/// its operands, and runs in bands with what reads them.
+/// Appends the products of the elements, whose sum the inner product becomes: it is fused with the producers of its
+/// operands, and runs in bands with their other readers.
 constexpr void become_sum(graph& to, node& n) {
   node products;
   products.code = op::mul;
@@ -177,7 +177,7 @@ constexpr bool becomes_two(graph& to, const graph& from, node_id permutation, di
   return true;
 }
 
-/// Where an equal operation is in a table of hashes, or will be.
+/// The slot of an equal operation in a table of hashes, or the free slot for this one.
 constexpr std::size_t slot_of(const node& n, const node_id* table, std::size_t buckets, const node* kept,
                               const indexed_vector<dim_map>& maps) {
   std::size_t slot = hash_of(n) & (buckets - 1);
@@ -192,7 +192,7 @@ constexpr indexed_vector<std::uint8_t> live_nodes(const graph& from) {
   std::uint8_t* live = found.data();
   const node* nodes = from.nodes.data();
   for (node_id r : from.outputs) live[r] = 1;
-  // What a carried value becomes is recorded after it, so loops are gone through until nothing changes.
+  // The next value of a carry is recorded after it, so this visits loops until nothing changes.
   for (bool changed = true; changed;) {
     changed = false;
     bool runs[max_loops + 1]{};
@@ -330,7 +330,8 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
   }
   for (node_id i : from.inputs) to.inputs.push_back(now[i]);
   for (node_id r : from.outputs) to.outputs.push_back(now[r]);
-  // What only rewritten operations read is dead now. `again`: so often more operations may be rewritten after others.
+  // Nodes that only rewritten operations read are dead now. `again`: how often more operations may be rewritten after
+  // others.
   if (rewritten && again > 0) return simplify(to, compose, again - 1);
   return to;
 }

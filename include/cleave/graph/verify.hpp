@@ -26,8 +26,8 @@ constexpr bool verify(const layout& l, int rank, const mesh_value& mesh) {
   return true;
 }
 
-/// What every pass may rely on and must keep: operands before their readers, dims that exist and appear once in a
-/// tensor, possible layouts, results that exist. Checked between passes.
+/// The invariants of every pass: operands before their readers, dims that exist and appear once in a tensor, possible
+/// layouts, results that exist. Checked between passes.
 constexpr bool verify(const graph& g) {
   const node* nodes = g.nodes.data();
   const std::size_t count = g.nodes.size();
@@ -35,7 +35,7 @@ constexpr bool verify(const graph& g) {
     const node& n = nodes[v];
     for (int k = 0; k < n.arity; ++k)
       if (n.in.items[k] >= v) return false;
-    // Only what takes a value out of a loop may read one that is within it.
+    // Only an operation that takes a value out of a loop may read a value within it.
     const std::uint8_t reads_within = leaves_loop(n.code) ? n.of : n.loop;
     for (int k = 0; k < n.arity; ++k)
       if (const std::uint8_t loop = nodes[n.in.items[k]].loop;

@@ -23,7 +23,7 @@ constexpr range intersect(range a, range b) {
   return {begin, end > begin ? end : begin};
 }
 
-/// More elements than any machine has: where products of extents stop growing, so that prices of assumed sizes stay
+/// More elements than any machine has. Products of extents stop growing here, so that prices of assumed sizes stay
 /// numbers.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 46;
 constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
@@ -74,7 +74,7 @@ constexpr shape local_shape(const shape& global, const layout& l, const coordina
 
 /// The most elements of a shard whose offsets travel as 32-bit numbers.
 inline constexpr std::int64_t most_narrow_offsets = std::numeric_limits<std::int32_t>::max();
-/// The bytes of an offset in a shard of so many elements, where offsets travel.
+/// The bytes of an offset in a shard of this many elements, in messages that contain offsets.
 constexpr std::int64_t offset_bytes(std::int64_t elements) { return elements > most_narrow_offsets ? 8 : 4; }
 
 /// The number of blocks along each position.
@@ -88,7 +88,7 @@ struct block_counts {
   }
 };
 
-/// The extents of the largest shard: what a buffer must hold on the device with coordinates 0.
+/// The extents of the largest shard: the capacity of a buffer on the device with coordinates 0.
 constexpr shape largest_shape(const shape& global, const layout& l, const axis_sizes& sizes) {
   const block_counts parts(l, sizes);
   shape local;

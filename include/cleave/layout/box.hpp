@@ -29,7 +29,7 @@ struct box {
   friend constexpr bool operator==(const box&, const box&) = default;
 };
 
-/// What a device holds.
+/// The elements that a device holds.
 constexpr box box_of(const shape& global, const layout& l, const coordinates& at, const axis_sizes& sizes) {
   box b;
   b.rank = global.rank;
@@ -57,7 +57,7 @@ constexpr strides strides_of(const shape& s) {
   return stride;
 }
 
-/// The copy of an N-d box between two strided arrays: dims collapsed where both permit, offsets and strides in
+/// The copy of an N-d box between two strided arrays: dims are collapsed if both permit it, offsets and strides are in
 /// elements.
 struct box_copy {
   int rank = 0;
@@ -68,9 +68,9 @@ struct box_copy {
   std::int64_t to_offset = 0;
   std::int64_t elements = 0;
 
-  /// Whether the box is one run of memory on both sides.
+  /// Whether source and destination are both contiguous.
   constexpr bool contiguous() const { return elements == 0 || rank == 0 || (rank == 1 && from[0] == 1 && to[0] == 1); }
-  /// Whether what is written is one run of memory.
+  /// Whether the destination is contiguous.
   constexpr bool writes_one_run() const { return elements == 0 || rank == 0 || (rank == 1 && to[0] == 1); }
   /// The copy back.
   constexpr box_copy reversed() const { return {rank, extent, to, from, to_offset, from_offset, elements}; }

@@ -11,8 +11,8 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What indices outside of a dim stand for: nothing (0), the dim as a ring, its outermost element, or the dim mirrored
-/// at the centre of its outermost element (NumPy's wrap, edge and reflect).
+/// The element that an index outside of a dim stands for: none (0), the dim as a ring, its outermost element, or the
+/// dim mirrored at the centre of its outermost element (NumPy's wrap, edge and reflect).
 enum class border : std::uint8_t { zero, periodic, edge, reflect };
 
 constexpr std::string_view name_of(border b) {
@@ -27,7 +27,7 @@ constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a - floor_div(a, b) * b; }
 } // namespace detail
 
-/// A stretch of indices along a dim, in equal steps, and where it is taken from.
+/// A run of indices along a dim, in equal steps, and the indices that it is taken from.
 struct index_run {
   std::int64_t to = 0, to_step = 1, from = 0, from_step = 1, count = 0;
   friend constexpr bool operator==(const index_run&, const index_run&) = default;
@@ -75,12 +75,12 @@ constexpr indexed_vector<index_run> runs_of(const index_map& m, range to) {
     const std::int64_t remainder = detail::floor_mod(m.stride * (to.begin + part) + m.offset, m.divisor);
     if (!m.floors && remainder != 0) continue;
     const std::int64_t step = m.divisor, count = (to.size() - part + step - 1) / step;
-    // In units of the operand: it starts at `at` and goes on by `by`.
+    // In units of the operand: it starts at `at` and advances by `by`.
     const std::int64_t at = detail::floor_div(m.stride * (to.begin + part) + m.offset, m.divisor);
     const std::int64_t by = m.divisor > 1 ? (m.stride < 0 ? -1 : 1) : m.stride;
     for (std::int64_t i = 0; i < count;) {
       const std::int64_t here = at + i * by, source = m.inside(here);
-      // How far it goes on before the border is met.
+      // The number of steps until the border is met.
       const std::int64_t e = m.extent, period = m.outside == border::reflect ? std::max<std::int64_t>(e - 1, 1) : e;
       std::int64_t low = 0, high = e;
       if (m.outside == border::periodic || m.outside == border::reflect) {

@@ -29,8 +29,8 @@ constexpr std::string_view name_of(reduction r) {
 ///
 /// One word, so that constant evaluation copies, compares and hashes a layout in one operation. Seven bits an axis:
 /// from the lowest, four for the position that it shards, counted from 1 (0: none), and three for its rank among the
-/// axes of that position. Above them the set of unreduced axes and their reduction, which is `sum` where there are
-/// none: equal layouts have equal words.
+/// axes of that position. Above them the set of unreduced axes and their reduction, which is `sum` if there are none:
+/// equal layouts have equal words.
 struct layout {
   std::uint64_t word = 0;
 
@@ -146,7 +146,7 @@ struct dim_ref {
   bool divisible = false;
 };
 
-/// The name of a dim in place of what has been reported as wrong already.
+/// The name of a dim in place of an operand that has been reported as wrong already.
 inline constexpr text refused_dim{"(a mistake)"};
 
 /// One dim of a specification and the names of the axes that shard it, major axis first.

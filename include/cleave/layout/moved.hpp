@@ -35,7 +35,7 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
   return kept;
 }
 
-/// Elements that the busiest device must receive to go from one layout to another (partial values aside): what it
+/// Elements that the busiest device must receive to change one layout to another (partial values aside): those that it
 /// needs and does not hold. No collective can move less. For even blocks in closed form: either the lists of each dim
 /// nest and all devices keep the same overlap, or some device keeps nothing.
 /// @post (1) moved(global, a, b, sizes) is the largest missing(global, a, b, d, sizes) of all devices d

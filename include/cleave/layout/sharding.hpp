@@ -14,8 +14,8 @@ namespace cleave { inline namespace v0 {
 
 struct dim_tag {};
 
-/// What a dim promises about its extent; checked when a tensor is constructed. `divisible`: the extent is a multiple of
-/// the number of devices over which the dim is sharded.
+/// The promise of a dim about its extent; checked when a tensor is constructed. `divisible`: the extent is a multiple
+/// of the number of devices over which the dim is sharded.
 enum class promise : std::uint8_t { none, divisible };
 
 namespace detail {
@@ -90,13 +90,13 @@ constexpr partial_over<Combine, std::remove_cvref_t<Axes>...> unreduced(const Ax
 }
 
 namespace detail {
-/// In a layout, in place of what is neither a dim nor a dim with its axes, after that has been reported.
+/// In a layout, in place of an entry that is neither a dim nor a dim with its axes, after that has been reported.
 struct refused_placement : placement_tag {
   static constexpr placement value{};
 };
 template <class E>
 concept LayoutEntry = Dim<E> || std::derived_from<E, placement_tag> || std::derived_from<E, unreduced_tag>;
-/// What somebody could write on either side of the `/` of a layout.
+/// An operand that somebody could write on either side of the `/` of a layout.
 template <class E>
 concept NearLayout = Dim<E> || MeshAxis<E> || std::derived_from<E, placement_tag> || std::is_arithmetic_v<E>;
 /// The first entry of a layout that is none, or void.
@@ -131,13 +131,13 @@ template <detail::NearLayout A, detail::NearLayout B>
 constexpr detail::refused_placement operator/(const A&, const B&) {
   return say(rejection<fault::not_a_layout, A, B>), detail::refused_placement{};
 }
-/// What follows a mistake says nothing more.
+/// An operand that has been reported already causes no further error.
 template <MeshAxis A>
 constexpr detail::refused_placement operator/(detail::refused_placement first, const A&) {
   return first;
 }
 
-/// A mistake: the comma of C++ drops what is on its left: `batch / (data, model)`, `sum(x, (batch, embed))`. Fault:
+/// A mistake: the comma of C++ drops its left operand: `batch / (data, model)`, `sum(x, (batch, embed))`. Fault:
 /// comma_of_names.
 template <detail::NearLayout A, MeshAxis B>
   requires(!std::is_arithmetic_v<A>)
@@ -188,8 +188,8 @@ using placement_of = typename detail::placement_type<Entry>::type;
 
 namespace detail {
 
-/// The constant of a sharding. Its type is spelled out here: nvcc writes the host's code anew from what it has parsed,
-/// and would write the constant `typename sort_entries<...>::type{}` as `{}`, which is no template argument.
+/// The constant of a sharding. Its type is spelled out here: nvcc writes the host's code anew from its syntax tree, and
+/// would write the constant `typename sort_entries<...>::type{}` as `{}`, which is no template argument.
 template <class Mesh, class Unreduced, class... Placements>
 constexpr sharding<Mesh, Unreduced, Placements...> sharding_of(const sharding<Mesh, Unreduced, Placements...>*) {
   return sharding<Mesh, Unreduced, Placements...>{};
@@ -259,7 +259,7 @@ mesh(const Axes&...) -> mesh<Axes...>;
 
 namespace detail {
 
-/// What is wrong with a specification in itself.
+/// The fault of a specification in itself.
 constexpr verdict check_spec(const spec& s) {
   axis_set used;
   const auto use = [&used, &mesh = s.mesh](std::string_view axis, std::string_view dim) -> verdict {
@@ -338,7 +338,7 @@ constexpr sharding<Mesh, Unreduced, Placements...> operator/(const sharding<Mesh
 namespace detail {
 template <class L>
 concept Sharding = requires { L::mesh_type::value; };
-/// The sharding that the second argument of a tensor type stands for. What is none is an error.
+/// The sharding that the second argument of a tensor type stands for. Any other type is an error.
 template <class L>
 struct sharding_of_layout {
   static_assert(sizeof(rejected<fault::not_a_layout, L>) != 0);

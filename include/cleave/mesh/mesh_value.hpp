@@ -17,7 +17,7 @@ namespace cleave { inline namespace v0 {
 /// An extent or axis size that is known only at run time.
 inline constexpr std::int64_t dynamic = -1;
 
-/// What a size is given for: a dim, an axis, or whatever has the name.
+/// The kind of name that a size is given for: a dim, an axis, or any.
 enum class sized_by : std::uint8_t { any, dim, axis };
 /// A size by name, of a dim or of an axis: `batch = 1024`.
 struct named_size {

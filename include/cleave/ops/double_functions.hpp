@@ -21,7 +21,7 @@ namespace cleave { inline namespace v0 { namespace detail {
 
 CLEAVE_FUNCTION inline double double_of_bits(std::uint64_t bits) { return __builtin_bit_cast(double, bits); }
 CLEAVE_FUNCTION inline std::uint64_t bits_of_double(double x) { return __builtin_bit_cast(std::uint64_t, x); }
-/// a where the condition holds, else b: by a mask, of which compilers make no branch.
+/// a if the condition holds, else b: by a mask, of which compilers make no branch.
 CLEAVE_FUNCTION inline double chosen(bool condition, double a, double b) {
   const std::uint64_t mask = std::uint64_t{0} - std::uint64_t{condition};
   return double_of_bits((bits_of_double(a) & mask) | (bits_of_double(b) & ~mask));
@@ -54,7 +54,7 @@ CLEAVE_FUNCTION inline double exp_of(double x) {
   p = p * r + 1.6666666666666666e-01;
   p = p * r + 0.5;
   p = p * r * r + r + 1.0;
-  // In two steps, so that numbers near the limits keep what they have of their digits.
+  // In two steps, so that numbers near the limits keep their remaining digits.
   const double half = whole * 0.5 + rounding;
   double result = p * power_of_two(half) * power_of_two((whole - (half - rounding)) + rounding);
   result = chosen(x >= -745.2, result, 0.0);

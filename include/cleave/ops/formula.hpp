@@ -23,7 +23,7 @@ struct formula {
       return {code, {static_cast<std::int8_t>(a), static_cast<std::int8_t>(b), -1}, 0};
     }
   };
-  /// Operands before what reads them; the last is the value.
+  /// Operands before their readers; the last is the value.
   static_vector<term, 24> terms{};
 
   constexpr formula() = default;

@@ -8,7 +8,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// Four words: a counter, or what comes of it.
+/// Four words: a counter, or the random words made from it.
 struct random_words {
   std::uint32_t word[4];
 
@@ -33,7 +33,7 @@ CLEAVE_FUNCTION constexpr random_words philox(random_words counter, std::uint32_
   return {{a, b, c, d}};
 }
 
-/// The words of an element: what op::random and op::normal draw from. The counter is the element's place, its row (the
+/// The words of an element, from which op::random and op::normal draw. The counter is the element's place, its row (the
 /// row-major index in all dims but the last) and its column, each of 64 bits.
 CLEAVE_FUNCTION constexpr random_words random_words_at(std::uint64_t key, std::uint64_t row, std::uint64_t column) {
   return philox({{low_word(column), low_word(row), low_word(column >> 32), low_word(row >> 32)}}, low_word(key),

@@ -44,7 +44,7 @@ inline std::string origin_name(op code, bool gradient) {
 }
 
 /// A graph, one operation a line: `%3 = dot(%0, %1 over embed): f32[batch, hidden]  line 12`. With the layout of each
-/// value where they are given, else with those that the user pinned.
+/// value if they are given, else with those that the user pinned.
 inline std::string to_string(const graph& g, indexed_span<const layout> layouts = {}) {
   std::string s;
   for (std::size_t v = 0; v < g.nodes.size(); ++v) {

@@ -14,9 +14,8 @@
 #include <limits>
 #include <type_traits>
 
-// What the elementwise ops compute for one element, on host and device. The float versions of exp, log, tanh, sigmoid,
-// gelu and erf have no branch and call nothing, so that loops over them become vector code; their relative
-// error is some 1e-7.
+// The elementwise ops for one element, on host and device. The float versions of exp, log, tanh, sigmoid, gelu and erf
+// have no branch and call nothing, so that loops over them become vector code; their relative error is some 1e-7.
 
 namespace cleave { inline namespace v0 {
 
@@ -31,7 +30,7 @@ inline constexpr std::int32_t infinite_magnitude = 0x7F800000;
 
 // Compilers make branches of selections between floats, into which they then sink the computation. Masks they leave
 // alone.
-/// a where the condition holds, else b.
+/// a if the condition holds, else b.
 CLEAVE_FUNCTION inline std::int32_t chosen(bool condition, std::int32_t a, std::int32_t b) {
   const std::int32_t mask = -std::int32_t{condition};
   return (a & mask) | (b & ~mask);
@@ -44,7 +43,7 @@ CLEAVE_FUNCTION inline float clamped(float x, std::int32_t limit) {
   return float_of_bits((magnitude < limit ? magnitude : limit) |
                        (bits_of_float(x) & static_cast<std::int32_t>(0x80000000u)));
 }
-/// y, but NaN where x is.
+/// y, but NaN if x is.
 CLEAVE_FUNCTION inline float unless_nan(float x, float y) {
   return float_of_bits(bits_of_float(y) | chosen(magnitude_of(x) > infinite_magnitude, 0x7FC00000, 0));
 }
@@ -159,7 +158,7 @@ CLEAVE_FUNCTION inline double log_of(double x) { return std::log(x); }
 CLEAVE_FUNCTION inline float sqrt_of(float x) { return std::sqrt(x); }
 CLEAVE_FUNCTION inline double sqrt_of(double x) { return std::sqrt(x); }
 
-/// Integers compute in the unsigned type, where overflow wraps.
+/// Integers compute in the unsigned type, in which overflow wraps.
 template <class T>
 using wrapping = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>>;
 
@@ -209,8 +208,8 @@ struct ends_of {
 
 } // namespace detail
 
-/// How elements become those of another type. Numbers become bool by "is not 0". Of floating-point numbers the fraction
-/// is dropped; what is beyond the ends of an integer type becomes the end, and NaN 0, as in XLA.
+/// The conversion of elements to another type. Numbers become bool by "is not 0". Of floating-point numbers the
+/// fraction is dropped; numbers beyond the ends of an integer type become the end, and NaN 0, as in XLA.
 template <class To, class From>
 struct conversion {
   CLEAVE_FUNCTION static To of(From x) {
@@ -219,7 +218,7 @@ struct conversion {
     else if constexpr (std::is_same_v<From, bool> && std::is_same_v<To, float>)
       return detail::float_of_bits(detail::chosen(x, 0x3F800000, 0));
     else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      // What is converted is within the type, on all lanes.
+      // The converted numbers are within the type, on all lanes.
       using ends = detail::ends_of<To, From>;
       constexpr From lowest = ends::lowest, beyond = ends::beyond, last = ends::last;
       constexpr To most = ends::most;
@@ -236,7 +235,7 @@ CLEAVE_FUNCTION inline To convert(From x) {
 
 namespace detail {
 
-/// a where the condition holds, else b. On the host without a branch, so that the loop around it becomes vector code:
+/// a if the condition holds, else b. On the host without a branch, so that the loop around it becomes vector code:
 /// compilers move the computation of a and b behind a condition, and leave a branch there.
 template <class T>
 CLEAVE_FUNCTION inline T either_of(bool condition, T a, T b) {
@@ -261,14 +260,14 @@ CLEAVE_FUNCTION inline T either_of(bool condition, T a, T b) {
 
 } // namespace detail
 
-/// What an elementwise op computes. T is the type of the operands, for 16-bit numbers float; comparisons give bool.
-/// of(a), of(a, b), or for op::select of(predicate, a, b). NaN goes through maximum, minimum and relu.
+/// The function of an elementwise op. T is the type of the operands, for 16-bit numbers float; comparisons give bool.
+/// of(a), of(a, b), or for op::select of(predicate, a, b). NaN passes through maximum, minimum and relu.
 template <op Code, class T>
 struct scalar_op {
   CLEAVE_FUNCTION static auto of(T a) {
     using detail::exp_of, detail::expm1_of, detail::log_of, detail::tanh_of, detail::erf_of, detail::sqrt_of;
     constexpr bool real = std::is_floating_point_v<T>;
-    // Integers go through double where a function is not theirs.
+    // Integers are converted to double for functions that are not theirs.
     using R = std::conditional_t<real, T, double>;
     if constexpr (Code == op::neg) {
       if constexpr (real) return -a;
@@ -333,7 +332,7 @@ struct scalar_op {
     } else if constexpr (Code == op::pow) {
       return detail::power_of(a, b);
     } else if constexpr (Code == op::maximum) {
-      // The first is one instruction, which gives b where it cannot compare.
+      // The first is one instruction, which gives b if it cannot compare.
       const T larger = a > b ? a : b;
       if constexpr (real) return detail::either_of(a != a, a, larger);
       else return larger;
@@ -370,7 +369,7 @@ struct scalar_op {
 
 namespace detail {
 
-/// cos(2 pi v) for v in [0, 1]: the sine of what is left to the nearest zero, as an odd polynomial.
+/// cos(2 pi v) for v in [0, 1]: the sine of the distance to the nearest zero, as an odd polynomial.
 CLEAVE_FUNCTION inline float cos_of_turns(float v) {
   const float t = v - 0.5f;
   const float s = (float_of_bits(magnitude_of(t)) - 0.25f) * 6.2831853071795865f;
@@ -396,7 +395,7 @@ CLEAVE_FUNCTION constexpr int random_digits(element e) {
   return e == element::f64 ? 53 : e == element::f32 ? 24 : e == element::f16 ? 11 : 8;
 }
 
-/// What op::random and op::normal compute, in the type in which results of type E are computed.
+/// The functions op::random and op::normal, in the type in which results of type E are computed.
 template <op Code, element E>
 struct random_op {
   CLEAVE_FUNCTION static auto of(std::uint64_t key, std::uint64_t row, std::uint64_t column) {

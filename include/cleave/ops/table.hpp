@@ -31,10 +31,9 @@ enum class op_class : std::uint8_t {
   /// Rows added up at indices. Sharded indices leave partial tables, or devices send rows to those that own their
   /// index.
   scatter,
-  /// Running totals along one dim, in the layout of the operand: one value of each slice travels where the dim is
-  /// sharded.
+  /// Running totals along one dim, in the layout of the operand: one value of each slice is sent if the dim is sharded.
   cumulative,
-  /// Sorting along one dim, in the layout of the operand: elements travel where the dim is sharded.
+  /// Sorting along one dim, in the layout of the operand: elements are exchanged if the dim is sharded.
   sort,
   /// A value crosses into a loop, from one iteration to the next, or out of it.
   loop,
@@ -65,10 +64,10 @@ enum class linearity : std::uint8_t {
   branches,
 };
 
-/// What else passes ask of an elementwise op. A set of bits; an op without any is `plain`.
+/// Further properties of an elementwise op. A set of bits; an op without any is `plain`.
 namespace op_traits {
 inline constexpr std::uint8_t plain = 0;
-/// Has a meaning for complex numbers as they are: it needs no order.
+/// Has a meaning for complex numbers: it needs no order.
 inline constexpr std::uint8_t complex_too = 1;
 /// The element type of the result: bool, the real one of a complex type, or the complex one of two parts. Without these
 /// it is that of the operands, or one that the program names.
@@ -90,7 +89,7 @@ struct op_entry {
   std::uint8_t arity;
   linearity sums;
   std::uint8_t traits = op_traits::plain;
-  /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty where nothing flows. The other
+  /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty if no gradient flows. The other
   /// classes have one rule each.
   formula derivative[3]{};
 };
@@ -113,7 +112,7 @@ inline constexpr const auto& op_table = detail::op_list::entries;
 constexpr const op_entry& entry_of(op code) { return op_table[static_cast<std::size_t>(code)]; }
 
 namespace detail {
-/// What code at run time reads of the table, so that a program does not carry the rest: 100 KB of formulas.
+/// The columns of the table that code reads at run time, so that a program does not carry the rest: 100 KB of formulas.
 struct op_columns {
   std::string_view name[std::size(op_list::entries)];
   op_class what[std::size(op_list::entries)];
@@ -137,7 +136,7 @@ constexpr bool is_of_user(op code) { return code == op::user || code == op::call
 constexpr std::string_view name_of(const node& n) { return is_of_user(n.code) ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return detail::columns_of_ops.what[static_cast<std::size_t>(code)]; }
 constexpr int arity_of(op code) { return detail::columns_of_ops.arity[static_cast<std::size_t>(code)]; }
-/// Which operands may be partial sums of such elements, of those that are (bit set). 0: none may.
+/// The operands that may be partial sums of such elements, of those that are (bit set). 0: none may.
 constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t partial) {
   switch (entry_of(code).sums) {
     case linearity::none: return 0;

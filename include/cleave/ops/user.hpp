@@ -14,7 +14,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What a user's kernel gets when it runs; execute/local.hpp.
+/// The argument of a user's kernel when it runs; execute/local.hpp.
 struct shard;
 class local_context;
 
@@ -39,7 +39,7 @@ constexpr shard_dims named_dims(const tensor_type& type, const Table& table) {
 }
 } // namespace detail
 
-/// A shard in the plain evaluator and the simulator, where all numbers are doubles: LayoutRight, with `local` extents.
+/// A shard in the plain evaluator and the simulator, which compute in doubles: LayoutRight, with `local` extents.
 struct reference_shard {
   shape global{}, local{}, offset{};
   double* data = nullptr;
@@ -58,7 +58,7 @@ struct user_entry {
   std::string_view name{};
   formula derivative[3]{};
   bool differentiable = false;
-  /// Elementwise: how many operands, and the function by element type; null where it has none.
+  /// Elementwise: the number of operands, and the function by element type; null if it has none.
   std::uint8_t arity = 0;
   optional_function<double(double, double, double)> f64{};
   optional_function<float(float, float, float)> f32{};
@@ -74,7 +74,7 @@ struct user_entry {
   /// from the result's dims. Null: the planner may repeat the work.
   optional_function<double(indexed_span<const shape>, const shard_dims&)> flops{};
   /// On shards: the bytes of scratch memory that the kernel needs on a device, from the local extents of its operands
-  /// and its result, from their whole extents, and from where the device is. Null: none.
+  /// and its result, from their whole extents, and from the coordinates of the device. Null: none.
   optional_function<std::int64_t(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&,
                                  const coordinates&)>
       workspace{};
@@ -148,8 +148,8 @@ inline constexpr user_entry elementwise_operation = [] {
   return e;
 }();
 
-/// The one entry of an operation on shards, and those of its functions that plans ask. Its functor is only looked at
-/// where a program runs it.
+/// The one entry of an operation on shards, and those of its functions that plans call. Its functor is only
+/// instantiated if a program runs it.
 template <class Op>
 struct shard_function {
   static void run(const local_context& c, std::span<const shard> in, const shard& out) { Op{}(c, in, out); }

@@ -23,12 +23,12 @@ concept TensorType = requires {
   typename std::remove_cvref_t<A>::sharding_type;
 };
 
-/// A number that may be an argument beside tensors.
+/// A number that may be an argument together with tensors.
 template <class A>
 concept Number = is_number<std::remove_cvref_t<A>>;
 
 namespace detail {
-/// As what a number or a tensor is kept in a statement: a std::complex as the element type that it means.
+/// The type in which a statement keeps a number or a tensor: a std::complex as the element type that it means.
 template <class A>
 struct kept_as {
   using type = A;

@@ -55,8 +55,8 @@ constexpr double lowest_of(element e) {
   if (is_floating(e)) return -std::numeric_limits<double>::infinity();
   return is_signed_integer(e) ? -static_cast<double>(std::uint64_t{1} << (8 * size_of(e) - 1)) : 0;
 }
-/// Whether an element type has a number: integers have no fractions and end somewhere, bool has 0 and 1. What is
-/// rounded to floating point counts as had.
+/// Whether an element type has a number: integers have no fractions and end somewhere, bool has 0 and 1. A number that
+/// is rounded to floating point counts as had.
 constexpr bool has_number(element e, double x) {
   if (e == element::boolean) return x == 0 || x == 1;
   if (!is_integer(e)) return true;
@@ -71,21 +71,21 @@ constexpr bool has_integer(element e, std::int64_t x, bool is_unsigned) {
   if (is_unsigned || x >= 0) return static_cast<std::uint64_t>(x) <= most;
   return is_signed_integer(e) && x >= -1 - static_cast<std::int64_t>(most);
 }
-/// What the parts of a complex number are; other types are their own.
+/// The element type of the parts of a complex number; other types are their own.
 constexpr element real_of(element e) {
   return e == element::c64 ? element::f32 : e == element::c128 ? element::f64 : e;
 }
-/// What numbers of an element type are computed in, and added up.
+/// The type in which numbers of an element type are computed and added up.
 constexpr element accumulator_of(element e) { return e == element::bf16 || e == element::f16 ? element::f32 : e; }
 
-/// The C++ types of single numbers, which may be operands beside tensors.
+/// The C++ types of single numbers, which may be operands together with tensors.
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T>;
 
 namespace detail {
 template <class T>
 inline constexpr bool has_imaginary_part = requires(const T& x) { x.imag(); };
-/// What is wrong with writing a number of type N into an element of type T: its fraction or its imaginary part is lost.
+/// The fault of writing a number of type N into an element of type T: its fraction or its imaginary part is lost.
 template <class T, class N>
 inline constexpr fault lost_in = !is_number<N>                                     ? fault::none
                                  : has_imaginary_part<N> && !has_imaginary_part<T> ? fault::not_for_complex

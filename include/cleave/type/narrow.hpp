@@ -16,7 +16,7 @@ namespace detail {
 CLEAVE_FUNCTION constexpr std::uint32_t word_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 CLEAVE_FUNCTION constexpr float float_of_word(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-/// a where the condition holds, else b: by a mask. Compilers make a branch of a selection whose operands are computed.
+/// a if the condition holds, else b: by a mask. Compilers make a branch of a selection whose operands are computed.
 CLEAVE_FUNCTION constexpr std::uint32_t either_word(bool condition, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t mask = std::uint32_t{0} - std::uint32_t{condition};
   return (a & mask) | (b & ~mask);
@@ -59,7 +59,7 @@ CLEAVE_FUNCTION constexpr float float_of_half(std::uint16_t bits) {
 /// A variable, since device code must not call numeric_limits.
 inline constexpr float largest_float = std::numeric_limits<float>::max();
 
-/// A double as the float from which rounding again gives what rounding once would: cut off, with the last bit set where
+/// A double as the float from which rounding again gives the same as rounding once: cut off, with the last bit set if
 /// something was lost ("round to odd").
 CLEAVE_FUNCTION constexpr float float_to_odd(double x) {
   const double size = x < 0 ? -x : x;

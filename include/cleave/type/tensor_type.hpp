@@ -33,7 +33,7 @@ struct tensor_type {
   constexpr dim_id& operator[](std::integral auto i) { return dims.items[i]; }
   constexpr dim_id operator[](std::integral auto i) const { return dims.items[i]; }
   constexpr void append(std::integral auto d) { dims.items[rank++] = known_dim(d); }
-  /// The position of a dim, or -1. No tensor has the dim -1, which is what look-ups by name give for unknown names.
+  /// The position of a dim, or -1. No tensor has the dim -1, the result of look-ups of unknown names.
   constexpr int find(std::integral auto d) const {
     for (int i = 0; i < rank; ++i)
       if (dims.items[i] == d) return i;
