@@ -22,18 +22,18 @@ constexpr layout required(const cost_model& m, std::size_t v, const strategy& s,
   return l;
 }
 
-/// What a node was before a change, to take the change back.
+/// The state of a node before a change, to take the change back.
 struct change {
   std::size_t node;
   strategy before;
 };
 
-/// A strategy for each node, and what follows from them: the only thing that changes while strategies are searched for.
+/// A strategy for each node, and the values derived from them: the only state that changes during the search.
 struct assignment {
   indexed_vector<strategy> chosen{};
   /// The layout that each reader needs of a value, by edge.
   indexed_vector<layout> need{};
-  /// What the copies of each node's result and its own step cost; up to date except in the middle of a change.
+  /// The price of the copies of each node's result and of its own step; up to date except in the middle of a change.
   indexed_vector<double> price{};
   /// Floating-point operations of each node on one device; like prices.
   indexed_vector<double> work{};
@@ -42,8 +42,8 @@ struct assignment {
   double flops_once = 0;
   double allowed_flops = 0;
 
-  /// Of what a loop reads from outside (chosen_last): whether its layout is chosen by itself, so that the stack or the
-  /// other value is moved before the loop. Set by look_further.
+  /// Of a node that reads from outside a loop (chosen_last): whether its layout is chosen by itself, so that the stack
+  /// or the other value is moved before the loop. Set by look_further.
   indexed_vector<std::uint8_t> moves_before_loop{};
 
   /// Whether something near a node changed since it was last looked at.
@@ -52,12 +52,12 @@ struct assignment {
   int tries = 0;
   int round = 0;
   indexed_vector<int> counted_in{}, changed_in{};
-  /// Whether strategies are offered, and changes tried, that find something only where the others no longer do: before,
-  /// they would often lead to a worse end.
+  /// Whether the search offers strategies and tries changes that help only once the others no longer do: before, they
+  /// would often lead to a worse end.
   bool looks_further = false;
   /// Whether a product would have followed the last change, had products been asked to.
   bool stopped_at_product = false;
-  /// Reused space: changed nodes and the needs they had, nodes to be priced and their prices, copies of a value,
+  /// Reused space: changed nodes and their previous needs, nodes to be priced and their prices, copies of a value,
   /// candidates.
   flat_list<change> undo{};
   flat_list<layout> undo_needs{};
@@ -65,7 +65,7 @@ struct assignment {
   indexed_vector<double> new_prices{};
   indexed_vector<layout> copies{};
   indexed_vector<strategy> candidates{};
-  /// Where changes may be taken back after they were accepted: what nodes were before.
+  /// If accepted changes may be taken back: the previous state of the nodes.
   bool keeps_journal = false;
   indexed_vector<change> journal{};
 
@@ -84,14 +84,14 @@ struct assignment {
   }
 };
 
-/// Whether a node's result is what its operand is. A barrier keeps its operand as that was made, so that what is beyond
-/// it moves it anew; partial sums are no such form. So does the value of a carry after its loop.
+/// Whether a node's result is its operand, in the same layout. A barrier keeps the produced layout of its operand, so
+/// that its consumers move it anew; partial sums are reduced first. So does the value of a carry after its loop.
 constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v);
 constexpr bool is_transparent(const cost_model& m, const assignment& a, std::size_t v) {
   const std::uint32_t t = m.traits.at[v] & may_be_transparent;
   return t != 0 && (t == transparent || !produced(m, a, m.operand.at[m.first_slot.at[v]]).is_partial());
 }
-/// The layout in which a value is made.
+/// The layout in which a value is produced.
 constexpr layout produced(const cost_model& m, const assignment& a, std::size_t v) {
   if ((m.traits.at[v] & may_be_transparent) == 0) return a.chosen.at[v].out;
   const layout below = produced(m, a, m.operand.at[m.first_slot.at[v]]);
@@ -104,7 +104,7 @@ constexpr bool is_fixed(const cost_model& m, const assignment& a, std::size_t v)
   return ((t & fixed_strategy) != 0 && a.moves_before_loop.at[v] == 0) ||
          ((t & transparent_if_whole) != 0 && is_transparent(m, a, v));
 }
-/// The value after a loop of what the loop carries; none: no_node.
+/// The value of a carry after its loop; none: no_node.
 constexpr std::size_t after_loop(const cost_model& m, std::size_t v) {
   if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return no_node;
   const node_id next = m.next_of.at[v];
@@ -129,7 +129,7 @@ constexpr strategy following(const cost_model& m, const assignment& a, std::size
   return m.rules(v).follow.call(m, a, v);
 }
 
-/// Sets a strategy and what its operands must be.
+/// Sets a strategy and the layouts that its operands need.
 constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
   a.chosen.at[v] = s;
   const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];

@@ -87,7 +87,7 @@ constexpr void add_all_ways(const cost_model& m, assignment& a, std::size_t v, i
   add_ways_from(m, a, v, 0, strategy{}, into);
 }
 
-/// Makes a strategy of a node shard the result in another way, and what it reduces as before where that may be.
+/// Makes a strategy of a node shard the result in another way, and its reduced dims as before if possible.
 constexpr void shard_result(const cost_model& m, std::size_t v, layout l, strategy& s) {
   s.out.word = (l.word & layout::dims_mask) | (s.out.word & ~layout::dims_mask);
   const axis_set sharded = s.out.sharded();
@@ -95,8 +95,8 @@ constexpr void shard_result(const cost_model& m, std::size_t v, layout l, strate
   fit(m, v, s);
 }
 
-/// Strategies worth trying for a node: as its operands come, as its consumers or the caller want it, and what its rules
-/// offer.
+/// Strategies worth trying for a node: from the layouts of its operands, from those that its consumers or the caller
+/// want, and from its rules.
 constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v, indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
   const std::uint32_t t = m.traits.at[v];
@@ -114,14 +114,14 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     project(m, v, k, own, bare);
     if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
   }
-  // What is made of nothing that is sharded moves nothing where every device makes it.
+  // If no operand is sharded, nothing moves if every device computes the node.
   if (from_nothing && n.arity != 0) add_with_forwarding(m, a, v, strategy{}, list);
   const auto wanted = [&](layout l) {
     strategy s = a.chosen.at[v];
     shard_result(m, v, l, s);
     add_with_forwarding(m, a, v, s, list);
   };
-  // What is offered here does not look for copies, so that these stay.
+  // The strategies offered here do not look for copies, so that these stay.
   const std::size_t copies = find_copies(m, a, v, produced(m, a, v));
   for (std::size_t i = 0; i < copies; ++i) wanted(a.copies.at[i]);
   if ((t & begins_loop) != 0 && m.next_of.at[v] != no_node) {
@@ -139,10 +139,9 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
 
 namespace cleave { inline namespace v0 { namespace rules {
 
-/// Where slices are short or many, it is cheaper to bring each to one device: all of it, or its axes taken to another
-/// dim. Whole slices on every device take memory that does not shrink with the mesh. So they are offered only where the
-/// fewest bytes were asked for, or where the type fixes the length: a length that was only assumed may be far too
-/// small.
+/// If slices are short or many, it is cheaper to bring each to one device: all of it, or its axes moved to another dim.
+/// Whole slices on every device take memory that does not shrink with the mesh. So they are offered only if the fewest
+/// bytes were asked for, or if the type fixes the length: a length that was only assumed may be far too small.
 constexpr void offer_whole_slices(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                   indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);

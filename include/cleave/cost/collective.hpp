@@ -50,8 +50,8 @@ struct moved_value {
 struct collective_entry {
   kind what;
   std::string_view name;
-  /// What it costs to move a value so, for any sizes; null: nothing, or what the operation says whose step it is part
-  /// of.
+  /// The price of moving a value so, for any sizes; null: nothing, or the price is that of the operation whose step it
+  /// is part of.
   optional_function<cost(const moved_value&, const hop&)> price{};
   /// Whether it takes a value from one layout to another; null: it is part of an operation's step, never a move.
   optional_function<bool(const layout& from, const hop&)> legal{};
@@ -75,7 +75,7 @@ constexpr bool same_partial(const layout& from, const layout& to) {
 }
 constexpr axis_set joined(axis_set a, axis_set b) { return a | b; }
 
-/// Bytes that the busiest device receives. Nobody waits where there are none.
+/// Bytes that the busiest device receives. Nobody waits if there are none.
 constexpr std::int64_t received(const moved_value& v, const hop& h) {
   return moved(v.global, v.from, h.to, v.sizes) * v.element_bytes;
 }
@@ -107,7 +107,7 @@ constexpr bool all_reduces(const layout& from, const hop& h) {
   return from.same_dims(h.to) && from.unreduced() == joined(h.to.unreduced(), h.axes);
 }
 
-/// Even blocks by the table of docs/12-cost.md. Where the parts do not nest it becomes an all-reduce and an exchange.
+/// Even blocks by the table of docs/12-cost.md. If the parts do not nest it becomes an all-reduce and an exchange.
 constexpr cost price_of_reduce_scatter(const moved_value& v, const hop& h) {
   const std::int64_t n = v.sizes.product(h.axes);
   if (n == 1) return {};
@@ -189,7 +189,7 @@ inline constexpr auto all_words = [] {
 constexpr const collectives::words& words_of(kind k) { return collectives::all_words[static_cast<std::size_t>(k)]; }
 constexpr std::string_view name_of(kind k) { return words_of(k).name; }
 
-/// What one move costs, for any sizes. Even blocks are charged by the table of docs/12-cost.md; where blocks do not
+/// The price of one move, for any sizes. Even blocks are charged by the table of docs/12-cost.md; if blocks do not
 /// nest, a move is the exchange that it becomes at run time.
 constexpr cost price_of(const hop& h, const layout& from, const shape& global, std::int64_t element_bytes,
                         const axis_sizes& sizes) {

@@ -10,12 +10,11 @@
 namespace cleave { inline namespace v0 { namespace planner {
 
 /// Positions of one tensor as positions of another, counted from 1: bits 4 i to 4 i + 3 say which position i is, and
-/// are 0 where the other tensor does not have it. The factors of a node in a form that a strategy goes through quickly.
+/// are 0 if the other tensor does not have it. The factors of a node in a form that a strategy reads quickly.
 using position_map = std::uint64_t;
 inline constexpr position_map same_positions = 0x8'7654'3210u;
 
-/// The packed axes of a layout, each moved to the position that its own is; axes of positions that are none are left
-/// out.
+/// The packed axes of a layout, each moved to its own position; axes whose position maps to none are left out.
 constexpr std::uint64_t mapped(std::uint64_t dims, position_map to) {
   if (to == same_positions) return dims;
   std::uint64_t made = 0;
@@ -38,7 +37,7 @@ constexpr position_map then_positions(position_map first, position_map second) {
 inline constexpr std::uint64_t hash_factor = 0x9e3779b97f4a7c15u;
 constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ b) * hash_factor + (a >> 29); }
 
-/// What does not change of a node's fingerprint.
+/// The part of a node's fingerprint that does not change.
 constexpr std::uint64_t fixed_fingerprint(const node& n) {
   std::uint64_t h = mixed(static_cast<std::uint64_t>(n.code) + (std::uint64_t{n.pinned} << 8) +
                               (static_cast<std::uint64_t>(n.combine) << 16) + (std::uint64_t{n.loop} << 24) +
@@ -50,10 +49,9 @@ constexpr std::uint64_t fixed_fingerprint(const node& n) {
   return mixed(h, n.which[0] + (std::uint64_t{n.which[1]} << 8) + (std::uint64_t{n.which[2]} << 16));
 }
 
-/// A graph with all that its price depends on beside the strategies: immutable while strategies are searched for, but
-/// for exchange_views, which makes another operation of a node. Flat
-/// arrays by node, by operand ("slot": those of node v begin at first_slot[v]) and by reader ("edge": those of value v
-/// begin at first_edge[v]).
+/// A graph with all that its price depends on except the strategies: immutable during the search, but for
+/// exchange_views, which makes another operation of a node. Flat arrays by node, by operand ("slot": those of node v
+/// begin at first_slot[v]) and by reader ("edge": those of value v begin at first_edge[v]).
 struct cost_model {
   const graph& g;
   /// The nodes of the graph, without a call.
@@ -119,14 +117,14 @@ struct cost_model {
   }
   constexpr node_factors factors(std::size_t v) const { return table[v]; }
 
-  /// The same where a node became another operation.
+  /// The same if a node became another operation.
   constexpr void describe_anew(std::size_t v) {
     factor_list list;
     rules(v).factors.call(g, node_at(v), list);
     table.set(v, list);
     describe(v);
   }
-  /// Takes down all that is asked of a node.
+  /// Fills in the arrays of a node.
   constexpr void describe(std::size_t v) {
     const node& n = node_at(v);
     std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
@@ -230,8 +228,7 @@ struct cost_model {
   }
 
   /// Notes for each operand which of its positions a factor connects with the result, or with reduced factor `r`, in
-  /// both directions: four bits for each position, 0 where there is none. `missing` has the factors that an operand
-  /// lacks.
+  /// both directions: four bits for each position, 0 if there is none. `missing` has the factors that an operand lacks.
   constexpr void note_factor(std::size_t v, const node& n, const factor& f, int r) {
     const int there = f.at[in_result];
     const bool reduced = f.is_reduced();

@@ -12,7 +12,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// One operand of a remap and the result, as they are sharded: what an exchange takes from where.
+/// One operand of a remap and the result, in their layouts: the source and the destination of an exchange.
 struct exchange_part {
   tensor_type from{};
   layout taken{};
@@ -46,18 +46,18 @@ struct needed_indices {
   friend constexpr bool operator==(const needed_indices&, const needed_indices&) = default;
 };
 
-/// The indices that a device has of the dim of the operand that a map reads, and of how many devices some has.
+/// The indices that a device holds of the operand's dim that a map reads, and the number of devices that hold some.
 constexpr axis_list axes_of_source(const exchange_part& p, const dim_map& m) { return p.taken[p.from.find(m.from)]; }
 constexpr range held_source(const exchange_part& p, const dim_map& m, const coordinates& at, const sizes& s) {
   return held(s[m.from], axes_of_source(p, m), at, s.axes);
 }
 
-/// Where the offset is known when the step runs: wherever it lies, all of it may lie elsewhere.
+/// If the offset is known only when the step runs: all of it may be on other devices.
 constexpr needed_indices needed_somewhere(const exchange_part& p, const dim_map& m, range wanted, const sizes& s) {
   const std::int64_t blocks = s.axes.product(axes_of_source(p, m)), all = std::min(wanted.size(), s[m.from]);
   return {all, blocks == 1 ? all : 0, std::min<std::int64_t>(blocks, 2)};
 }
-/// Two dims that are merged: each index of the major one has a stretch of the minor one.
+/// Two dims that are merged: each index of the major one has a range of the minor one.
 constexpr needed_indices needed_of_merged(const exchange_part& p, const dim_map& major, const dim_map& minor,
                                           range wanted, const coordinates& at, const sizes& s) {
   const std::int64_t length = s[minor.from];
@@ -79,8 +79,8 @@ constexpr needed_indices needed_of_diagonal(const exchange_part& p, const dim_ma
   const range here = intersect(both, intersect(held_source(p, a, at, s), held_source(p, b, at, s)));
   return {both.size(), here.size(), 2};
 }
-/// One dim, at each index of its window. Where the operand has the dim of the window, what one index of it needs is
-/// apart from what the others need.
+/// One dim, at each index of its window. If the operand has the dim of the window, each window index is fetched
+/// separately.
 constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map& m, range wanted, const coordinates& at,
                                           const sizes& s) {
   const bool window = m.window != no_dim, apart = window && p.from.has(m.window);
@@ -153,8 +153,8 @@ constexpr cost fetched(const exchange_part& p, const coordinates& at, const size
 
 namespace detail {
 
-/// So many devices at each end of a large mesh are looked at, and one in the middle: what is between is as they are,
-/// but for the remainders of blocks. Not measured.
+/// The number of devices at each end of a large mesh that are priced, besides one in the middle: those between are
+/// alike but for the remainders of blocks. Not measured.
 inline constexpr std::int64_t devices_at_ends = 64;
 
 /// The most that a device fetches, over the devices that differ on some axes.
@@ -176,7 +176,7 @@ constexpr cost busiest_of(unsigned used, const sizes& s, Fetched&& of) {
 
 } // namespace detail
 
-/// What an exchange moves: on the busiest device the elements that it needs and does not hold, each once.
+/// The communication of an exchange: on the busiest device the elements that it needs and does not hold, each once.
 constexpr cost exchange_cost(indexed_span<const exchange_part> parts, const sizes& s) {
   unsigned used = 0;
   for (const exchange_part& p : parts) {

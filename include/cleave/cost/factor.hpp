@@ -7,7 +7,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What sharding a factor means, in the words of Shardy's sharding rules.
+/// The effect of sharding a factor, in the words of Shardy's sharding rules.
 enum class factor_type : std::uint8_t {
   /// The axes that shard it in the operands shard it in the result: nothing moves.
   pass_through,
@@ -19,15 +19,15 @@ enum class factor_type : std::uint8_t {
   need_replication,
 };
 
-/// The factors of a node: each dim that may be sharded, and where it stands in every operand and in the result
-/// (`in_result`); -1 where it does not appear. By-name dims make one rule serve almost every op.
+/// The factors of a node: each dim that may be sharded, and its position in every operand and in the result
+/// (`in_result`); -1 if it does not appear. By-name dims make one rule serve almost every op.
 struct factor {
   std::int8_t at[max_arity + 1] = {-1, -1, -1, -1, -1, -1, -1};
   factor_type type = factor_type::pass_through;
-  /// Of a split dim, or of one that is merged: where its minor part stands, in the result or in the operand; else -1.
+  /// Of a split or merged dim: the position of its minor part, in the result or in the operand; else -1.
   std::int8_t minor = -1;
   bool minor_in_result = false;
-  /// A permutation: where the operand's own axes stand in strategy::taken.
+  /// A permutation: the index of the operand's own axes in strategy::taken.
   std::int8_t taken = -1;
   /// need_replication: the axes over which it is sharded all the same.
   axis_list pin{};
@@ -54,7 +54,7 @@ struct node_factors {
 /// The factors of all nodes of a graph: computed once, read by propagation, by the search and by lowering.
 struct factor_table {
   indexed_vector<factor> kept{};
-  /// By node: where its factors begin, and how many it has.
+  /// By node: the index of its first factor, and how many it has.
   struct stretch {
     std::size_t first = 0, count = 0;
   };
@@ -64,7 +64,7 @@ struct factor_table {
     const stretch& s = of_node.at[v];
     return {kept.at + s.first, s.count};
   }
-  /// Sets those of a node; again where it became another operation.
+  /// Sets those of a node; again if it became another operation.
   constexpr void set(std::size_t v, const factor_list& list) {
     of_node[v] = {kept.size(), list.count};
     for (std::size_t i = 0; i < list.count; ++i) kept.push_back(list.items[i]);
@@ -74,7 +74,7 @@ struct factor_table {
 /// The axes that shard a dim which is split or merged, as they shard its two parts.
 struct view_parts {
   axis_list major{}, minor{};
-  /// False where the blocks of the whole dim are no blocks of the parts: then only a prefix of its axes is kept.
+  /// False if the blocks of the whole dim are no blocks of the parts: then only a prefix of its axes is kept.
   bool exact = true;
 };
 

@@ -6,14 +6,14 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// Dims of the result that may not be sharded: those of windows, what a user's kernel needs whole, and the one along
-/// which a loop stacks.
+/// Dims of the result that may not be sharded: those of windows, those that a user's kernel needs whole, and the one
+/// along which a loop stacks.
 constexpr dim_set whole_dims(const cost_model& m, std::size_t v) {
   const op_rules& rules = m.rules(v);
   return !rules.whole_dims.given ? dim_set{0} : rules.whole_dims.call(m.g, m.node_at(v));
 }
 
-/// What a split or merge makes of the axes of its operand.
+/// Maps the axes of the operand of a split or merge to the result.
 constexpr void project_view(const cost_model& m, std::size_t v, const factor& f, layout operand, strategy& s) {
   const node& n = m.node_at(v);
   const auto parts_of_view = m.rules(v).parts.call;
@@ -34,7 +34,7 @@ constexpr void project_view(const cost_model& m, std::size_t v, const factor& f,
   s.minor = narrowed(parts_of_view(m.g, n, whole).minor.size());
 }
 
-/// Maps the layout of operand `k` to the result and the reduced factors; other positions stay as they are, but for axes
+/// Maps the layout of operand `k` to the result and the reduced factors; other positions keep their axes, but for those
 /// that the operand uses. By factors, for special nodes.
 constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout operand, strategy& s) {
   const node_factors factors = m.factors(v);
@@ -44,7 +44,7 @@ constexpr void project_factors(const cost_model& m, std::size_t v, int k, layout
   for (std::size_t i = 0; i < count; ++i) {
     const factor& f = list[i];
     if (f.at[k] < 0) continue;
-    // Where the owners of rows look them up, none are fetched.
+    // If the owners of rows look them up, none are fetched.
     if (f.is_fetched() && s.over.axes(0) == 0) s.taken.set(f.taken, operand[f.at[k]]);
     if (f.type == factor_type::reduction || f.at[in_result] >= 0) used |= operand.axes(f.at[k]).word;
   }
@@ -103,8 +103,8 @@ constexpr void project(const cost_model& m, std::size_t v, int k, layout operand
   }
 }
 
-/// Makes the axes of the result of a split or merge those of blocks that its operand has too, and keeps whole what must
-/// be whole.
+/// Makes the axes of the result of a split or merge those of blocks that its operand has too, and keeps dims whole that
+/// must be.
 constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
   if ((m.traits.at[v] & special) == 0) return;
   const node& n = m.node_at(v);
@@ -129,8 +129,8 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
   }
 }
 
-/// What a step fetches is taken sharded as its result is along the dims that maps name; where the result is whole, also
-/// whole if `and_whole`, else as before.
+/// Takes fetched dims sharded as the result is along the dims that maps name; if the result is whole, also whole if
+/// `and_whole`, else as before.
 constexpr void fetch_like_result(const cost_model& m, std::size_t v, strategy& s, bool and_whole) {
   if ((m.traits.at[v] & fetches_operands) == 0) return;
   const node_factors factors = m.factors(v);
@@ -140,7 +140,7 @@ constexpr void fetch_like_result(const cost_model& m, std::size_t v, strategy& s
       if (and_whole || s.out.axes(position) != 0) s.taken.set(f.taken, s.out[position]);
   }
 }
-/// What a step fetches is best taken from where it is: the operands' own axes, but for those that shard a common dim.
+/// Fetches operands in their own layouts, without the axes that shard a common dim: that is cheapest.
 constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
   if ((m.traits.at[v] & fetches_operands) == 0) return;
   const node& n = m.node_at(v);
@@ -165,7 +165,7 @@ constexpr void fetch_from_own_layout(const cost_model& m, const assignment& a, s
 }
 
 /// Whether a special node can be computed so: dims that must be whole are, no axis shards an operand twice, and the
-/// blocks of what is split or merged are blocks of its parts.
+/// blocks of a split or merged dim are blocks of its parts.
 constexpr bool fits(const cost_model& m, std::size_t v, const strategy& s) {
   const node& n = m.node_at(v);
   const dim_set whole = whole_dims(m, v);
@@ -202,8 +202,8 @@ constexpr bool respects_pins(const node& n, const strategy& s) {
   return true;
 }
 
-/// Whether a node can be computed so. Rows may be sent along the axes that shard what they are sent to; else every axis
-/// is used once.
+/// Whether a node can be computed so. Rows may be sent along the axes that shard their destination; else every axis is
+/// used once.
 constexpr bool valid(const cost_model& m, std::size_t v, const strategy& s) {
   const std::uint32_t t = m.traits.at[v];
   const unsigned forwarded = s.forwarded.word, sent = s.sent.word;

@@ -6,7 +6,7 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// What it costs to take a value from one layout to another, as often as its node runs.
+/// The price of taking a value from one layout to another, as often as its node runs.
 constexpr double reshard_price(const cost_model& m, std::size_t u, layout from, layout to) {
   return m.weight.at[u] * m.cache.score(m.kind.at[u], from, to);
 }
@@ -25,7 +25,7 @@ constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s
   return o;
 }
 
-/// What the step of a node moves itself, as often as it runs.
+/// The price of the communication in a node's own step, as often as it runs.
 constexpr double step_price(const cost_model& m, std::size_t v, const strategy& s) {
   if ((m.traits.at[v] & moves_data) == 0) return 0;
   const op_rules& rules = m.rules(v);
@@ -35,7 +35,7 @@ constexpr double step_price(const cost_model& m, std::size_t v, const strategy& 
   return m.weight.at[v] * *known;
 }
 
-/// Finds the layouts in which a value is needed beside its own, each once, in the order of its readers; they are
+/// Finds the layouts besides its own in which a value is needed, each once, in the order of its readers; they are
 /// a.copies.
 constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_t u, layout own) {
   std::size_t found = 0;
@@ -43,7 +43,7 @@ constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_
   const layout* need = a.need.at;
   const std::uint32_t end = m.first_edge.at[u + 1];
   const bool through = (m.traits.at[u] & read_through) != 0;
-  // Most readers need what the reader before them needs.
+  // Most readers need the same layout as the reader before them.
   std::uint64_t last = own.word;
   for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e) {
     const std::uint64_t word = through ? needed(m, a, m.edges.at[e]).word : need[e].word;
@@ -64,7 +64,7 @@ constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_
   return found;
 }
 
-/// What it costs to make all copies of a value, each from the cheapest layout that is there already.
+/// The price of all copies of a value, each made from the cheapest layout that exists already.
 constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u) {
   if ((m.traits.at[u] & rematerialised) != 0) return 0;
   const layout own = produced(m, a, u);
@@ -81,7 +81,8 @@ constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u)
   }
   return total;
 }
-/// That, and what the node's own step moves. Mostly everybody takes a value as it comes, which is found out first.
+/// That, and the communication of the node's own step. Mostly all readers take a value in its own layout, which is
+/// checked first.
 constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
   if ((m.traits.at[v] & (rematerialised | may_be_transparent | read_through | moves_data)) == 0 &&
       m.last_output.at[v] == 0) {

@@ -54,22 +54,22 @@ namespace planner {
 struct cost_model;
 struct assignment;
 
-/// What the search asks of a node again and again, as bits.
+/// Properties of a node that the search reads again and again, as bits.
 enum node_trait : std::uint32_t {
-  /// Costs nothing in any layout: a source, or what elementwise operations make of uniform values.
+  /// Costs nothing in any layout: a source, or an elementwise function of uniform values.
   rematerialised = 1u << 0,
   is_source = 1u << 1,
   elementwise_op = 1u << 2,
-  /// A contraction: what follows its operands only where whole products are tried.
+  /// A contraction: its operands' changes propagate to its consumers only if whole products are tried.
   contracting = 1u << 3,
   /// Has flops.
   has_flops = 1u << 4,
   /// The step of the node moves data itself.
   moves_data = 1u << 5,
-  /// Its result is what its operand is: always (the value after a loop), or unless that is partial (a barrier).
+  /// Its result is its operand: always (the value after a loop), or unless that is partial (a barrier).
   transparent = 1u << 6,
   transparent_if_whole = 1u << 7,
-  /// Its layout follows from others': what is read at an index of a stack, and what goes on to the next iteration.
+  /// Its layout follows from others': a slice of a stack, and the next value of a carry.
   follows_others = 1u << 8,
   /// Its strategy may not change.
   fixed_strategy = 1u << 9,
@@ -82,9 +82,9 @@ enum node_trait : std::uint32_t {
   has_pins = 1u << 12,
   /// Its step fetches what it lacks of its operands, which may be sharded as they like.
   fetches_operands = 1u << 13,
-  /// Reads elements at other indices: what it reads may be moved before or after.
+  /// Reads elements at other indices: its operand may be moved before or after.
   remaps = 1u << 14,
-  /// Each way to shard its factors is forced in turn, where the policy asks for more effort.
+  /// Each way to shard its factors is forced in turn, if the policy asks for more effort.
   forced_in_turn = 1u << 15,
   /// Has reduced factors.
   reduces = 1u << 16,
@@ -99,7 +99,7 @@ enum node_trait : std::uint32_t {
   regroups = 1u << 21,
   /// Some reader follows it whatever happens: is transparent or has no choice.
   leads = 1u << 22,
-  /// Has no choice until the search looks further: what a loop reads of a stack or of another value from outside,
+  /// Has no choice until the search looks further: a slice of a stack or another value from outside that a loop reads,
   /// which may be moved before.
   chosen_last = 1u << 23,
   /// All of its elements are one number that does not depend on arguments.
@@ -108,15 +108,15 @@ enum node_trait : std::uint32_t {
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner
 
-/// All that the passes ask of a class of operations: one file for each class, in rules/. A function that is not given
-/// means that the class has nothing to say.
+/// The functions of the passes for a class of operations: one file for each class, in rules/. A function that is not
+/// given means that the class has nothing to say.
 struct op_rules {
   op_class what{};
-  /// Records what the cotangent of a node's result gives to its operands; null: nothing flows, or, in a loop, by
+  /// Records the cotangents of a node's operands from that of its result; null: nothing flows, or, in a loop, by
   /// another way.
   optional_function<void(detail::reverse_context&, std::size_t v, const node&, value cotangent)> adjoint{};
 
-  /// Appends the factors: which dims may be sharded, and where they appear.
+  /// Appends the factors: the dims that may be sharded, and their positions.
   optional_function<void(const graph&, const node&, factor_list&)> factors{};
   /// Dims of the result that may not be sharded; null: all may.
   optional_function<dim_set(const graph&, const node&)> whole_dims{};
@@ -124,7 +124,7 @@ struct op_rules {
   /// dims; and it may give its result in another one. The others name the memory of their operand, keep its order, or
   /// are kernels of the user.
   bool reads_any_order = false, gives_any_order = false;
-  /// Layouts propagate through it after they did through cheap operations: it is worth to follow what those say.
+  /// Layouts propagate through it after they did through cheap operations: following those is worth it.
   bool propagates_late = false;
   /// How a split or merged dim's axes shard its two parts; null: there are no such dims.
   optional_function<view_parts(const graph&, const node&, axis_list whole)> parts{};
@@ -133,11 +133,11 @@ struct op_rules {
   /// Bits that depend on the node.
   optional_function<std::uint32_t(const node&)> traits_of{};
 
-  /// Notes what beside operands and result decides what the step moves; null: nothing does.
+  /// Notes further facts than operands and result that decide the step's communication; null: there are none.
   optional_function<void(const node&, const strategy&, placed_op&)> place{};
-  /// What the step moves; null: nothing. The price of the node and of the step.
+  /// The communication of the step; null: none. The price of the node and of the step.
   optional_function<cost(const placed_op&, const sizes&)> moves{};
-  /// Whether the search weighs that: it does not where all strategies move the same.
+  /// Whether the search weighs that: it does not if all strategies move the same.
   bool weighed = true;
   /// Whether prices of moves are remembered by the node's maps. Finding which device lacks which elements takes long.
   bool remembered = false;
@@ -157,14 +157,14 @@ struct op_rules {
   /// Whether the step of a node evaluates an expression element by element, into which the operations that it reads may
   /// be fused; null: it does not.
   optional_function<bool(const node&)> is_expression{};
-  /// The node as an entry of such an expression, as far as it is not its code alone; op::identity: its operand.
+  /// The node's fields in such an expression, besides its code; op::identity: its operand.
   optional_function<void(const node&, const tensor_type& loop, fused_op&)> express{};
   /// Whether a node puts its second operand, an update with 0 around it, into its last one; null: no node of the class
   /// does.
   optional_function<bool(const graph&, const node&)> puts_update{};
   /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
   bool folds = false;
-  /// What a node becomes otherwise: a step of this kind, by this collective where it communicates; null: no step.
+  /// Otherwise a node becomes a step of this kind, by this collective if it communicates; null: no step.
   optional_function<void(const node&, const placed_op&, step&)> emit{};
   step_kind kind_of_step{};
   kind collective = kind::none;
@@ -179,7 +179,7 @@ using op_rules_table = enum_table<op_class, op_rules, op_class_count>;
 
 namespace cleave { inline namespace v0 { namespace rules {
 
-/// Where a dim is in a tensor; -1 where it is not.
+/// The position of a dim in a tensor; -1 if it has none.
 constexpr std::int8_t position_of(const tensor_type& t, dim_id d) { return static_cast<std::int8_t>(t.find(d)); }
 constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) {
   return g.nodes.at[n.in.items[k]].type;

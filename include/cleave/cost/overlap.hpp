@@ -10,7 +10,7 @@ namespace cleave { inline namespace v0 {
 
 /// A product and the all-gather before it, or the reduce-scatter after it, for given sizes.
 struct overlapping {
-  /// What the collective moves at once, and what the product computes.
+  /// The communication of the whole collective, and the work of the product.
   cost moved{};
   std::int64_t flops = 0;
   /// The devices that take part: each has one block.
@@ -26,17 +26,17 @@ struct overlap_choice {
 
 inline constexpr int most_pieces = 8;
 
-/// The weights of a policy for seconds; those of `policy::time()` where it has none.
+/// The weights of a policy for seconds; those of `policy::time()` if it has none.
 constexpr policy in_seconds(const policy& rule) { return rule.flop > 0 ? rule : policy::time(); }
 
-/// A move between devices that could go on while others compute.
+/// A move between devices that could overlap with computation.
 struct move_in_flight {
-  /// What its collective moves at once, and the messages of a device that it takes in flight.
+  /// The communication of its blocking collective, and the messages of a device when it overlaps.
   cost moved{};
   std::int64_t messages = 0;
 };
-/// What it takes, in seconds: its bytes; the latency, one after the other with what computes and in flight; and what a
-/// device needs to send and receive in flight, which nothing hides.
+/// Its times, in seconds: its bytes; the latency, blocking and overlapped; and the time of a device to send and receive
+/// overlapped messages, which nothing hides.
 struct move_times {
   double bytes = 0, latency = 0, latency_in_flight = 0, own = 0;
 
@@ -52,10 +52,10 @@ constexpr move_times times_of(const move_in_flight& m, const policy& price) {
           messages(m.messages)};
 }
 
-/// Estimated by the weights of a policy; those of `policy::time()` where it has no price for time. Every message costs
-/// its latency, and every piece of the product as much again, for it is a call of its own. The first piece of a product
-/// of devices that wait has nothing to hide behind. Among choices that differ by a fiftieth, more pieces are better:
-/// they hide more where the machine is not what it is taken for.
+/// Estimated by the weights of a policy; those of `policy::time()` if it has no price for time. Every message costs its
+/// latency, and every piece of the product as much again, for it is a call of its own. The first piece of a product of
+/// devices that wait has nothing to hide behind. Among choices that differ by a fiftieth, more pieces are better: they
+/// hide more if the machine differs from its model.
 constexpr overlap_choice choose_pieces(const overlapping& o, const policy& rule) {
   if (o.devices < 2 || o.flops == 0 || o.moved.bytes == 0) return {};
   const policy price = in_seconds(rule);

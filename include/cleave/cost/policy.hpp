@@ -6,7 +6,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What a piece of a plan moves: bytes of communication (the busiest device's), and messages that a device waits for.
+/// The communication of a piece of a plan: bytes (the busiest device's), and messages that a device waits for.
 struct cost {
   std::int64_t bytes = 0;
   std::int64_t messages = 0;
@@ -33,7 +33,7 @@ struct policy {
   /// How many changes the search tries beyond the first plan that no single change improves; 0: none. It forces each
   /// product into each of its strategies and improves the rest around it.
   int effort = 0;
-  /// Whether collectives may go on while others compute.
+  /// Whether collectives may overlap with computation.
   bool overlap = true;
   /// The bytes of workspace on a device above which products gather operands panel by panel; 0: no limit.
   std::int64_t workspace = 0;
@@ -45,8 +45,8 @@ struct policy {
   }
   /// The fewest bytes among plans whose products are repeated at most `repeat` times, then the fewest messages.
   static constexpr policy bytes_first(double repeat) {
-    // A message decides only between plans of equal bytes: no plan has a million. The effort bounds what the wider
-    // search takes in large programs.
+    // A message decides only between plans of equal bytes: no plan has a million. The effort bounds the time of the
+    // wider search in large programs.
     constexpr double tie_breaker = 1e-6;
     constexpr int effort = 20000;
     return {1, tie_breaker, 0, repeat, effort, true, 0};

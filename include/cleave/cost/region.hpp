@@ -6,7 +6,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// The indices of a region along a dim, from those of the block that it surrounds. They may lie outside of the dim.
+/// The indices of a region along a dim, from those of the block that it surrounds. They may be outside of the dim.
 constexpr range region_range(const dim_map& m, range block) {
   if (block.size() == 0) return {};
   return {block.begin * m.stride + m.offset.constant, (block.end - 1) * m.stride + m.offset.constant + m.dilation + 1};
@@ -106,7 +106,7 @@ constexpr axis_set fetched_over(const region_shape& r) {
   return set;
 }
 
-/// What an exchange moves that fills a region.
+/// The communication of an exchange that fills a region.
 constexpr cost region_cost(const region_shape& r, const sizes& s) {
   unsigned used = fetched_over(r);
   if (used == 0) return {};

@@ -68,7 +68,7 @@ struct path_search {
     return true;
   }
 
-  /// The layout after every slice that costs nothing: axes that nothing uses yet, appended where the target has them.
+  /// The layout after every slice that costs nothing: axes that nothing uses yet, appended if the target has them.
   constexpr layout sliced_towards(const layout& from, const layout& to) const {
     layout l = from;
     const unsigned used = from.used(), changed = from.differs_at(to);
@@ -103,7 +103,7 @@ struct path_search {
       for (; mine != 0; mine >>= 4) moving |= 1u << ((mine & 15u) - 1u) & after;
     }
     t.moving = moving;
-    // Of each list what stays when its last axes move away.
+    // The part of each list that stays when its last axes move away.
     std::uint32_t stays[max_rank] = {};
     std::uint64_t turned = at.word;
     for (int i = 0; i < global.rank; ++i) {
@@ -139,9 +139,8 @@ struct path_search {
     return t;
   }
 
-  /// Without partial values. Slices first, then axes that change dims in one all-to-all, then what must be gathered;
-  /// where lists do not nest like this, or that costs more, one exchange in which every device receives just what it
-  /// lacks.
+  /// Without partial values. Slices first, then axes that change dims in one all-to-all, then gathers; if lists do not
+  /// nest like this, or that costs more, one exchange in which every device receives only the elements that it lacks.
   constexpr path whole(const layout& from, const layout& to) const {
     path direct;
     if (from.word == to.word) return direct;
@@ -178,7 +177,7 @@ struct path_search {
       layout l = at, reduced = at;
       reduced.set_partial(to.partial_bits(), at.combine());
       bool fits = append(p, l, kind::all_reduce, left, reduced);
-      // What is dearer already does not become cheaper.
+      // A more expensive path does not become cheaper.
       if (!any || p.score < best.score) {
         const path rest = whole(l, to);
         fits = fits && p.hops.count + rest.hops.count <= max_hops;
@@ -190,8 +189,8 @@ struct path_search {
           any = true;
         }
       }
-      // Where that is all, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in no
-      // fewer messages, unless there is no byte.
+      // If that is the target, a reduce-scatter onto a dim that divides evenly and an all-gather move the same bytes in
+      // no fewer messages, unless there is no byte.
       if (reduced == to && p.price.bytes > so_far.price.bytes) return;
     }
     for (int a = 0; (left >> a) != 0; ++a) {
@@ -257,12 +256,12 @@ constexpr basic_path<Hops> cheapest_path(const shape& global, std::int64_t eleme
 
 /// The cheapest way from one layout to another, for values of the given global extents: free slices first, then the
 /// partial axes (reduce-scatter onto any dim, or all-reduce), then one exchange at most; everything priced by the
-/// policy. Never through a replicated copy unless that is what is asked. Communication: as the hops say.
+/// policy. Never through a replicated copy unless the target is replicated. Communication: that of the hops.
 constexpr path find_path(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
                          const axis_sizes& sizes, const policy& rule) {
   return detail::cheapest_path<detail::all_hops>(global, element_bytes, from, to, sizes, rule);
 }
-/// What that costs.
+/// The score of that path.
 constexpr double path_score(const shape& global, std::int64_t element_bytes, const layout& from, const layout& to,
                             const axis_sizes& sizes, const policy& rule) {
   return detail::cheapest_path<detail::last_hop>(global, element_bytes, from, to, sizes, rule).score;

@@ -27,7 +27,7 @@ struct flat_list {
     count += more;
     return made;
   }
-  /// Makes that room; inner loops call this only where there is none.
+  /// Makes that room; inner loops call this only if there is none.
   constexpr void grow(std::size_t more) {
     capacity = 2 * (count + more) + 64;
     kept.resize(capacity, T{});
@@ -35,7 +35,7 @@ struct flat_list {
   }
 };
 
-/// What it costs to take values from one layout to another. The same costs come up in every layer, so each is computed
+/// The prices of taking values from one layout to another. The same prices come up in every layer, so each is computed
 /// once. Values of equal extents and element sizes are of one kind, whatever the names of their dims.
 class reshard_cache {
  public:
@@ -83,7 +83,7 @@ class reshard_cache {
   /// How many prices are known.
   constexpr std::size_t size() const { return known_.size(); }
 
-  /// The same for exchanges, by the first map of the node and the axes on both sides; -1 where it is not known yet.
+  /// The same for exchanges, by the first map of the node and the axes on both sides; -1 if it is not known yet.
   constexpr double* exchange(std::uint16_t map, const strategy& s) {
     for (std::size_t i = 0; i < exchanges_.size(); ++i)
       if (exchanges_.at[i].map == map && exchanges_.at[i].how.divides_like(s)) return &exchanges_.at[i].score;

@@ -16,27 +16,27 @@ struct search_limits {
   /// Sweeps after a merge became an exchange, around it and with it. With 6 the plans of 20,000 fuzzed programs are the
   /// same.
   int merge_sweeps = 2;
-  /// Nodes that follow a change of one node before the ripple stops: most of what planning takes grows with it. With
-  /// 64, 34 plans of 20,000 fuzzed programs differ, of which 25 are cheaper and 3 dearer.
+  /// Nodes that follow a change of one node before the ripple stops: most of the time of planning grows with it. With
+  /// 64, 34 plans of 20,000 fuzzed programs differ, of which 25 are cheaper and 3 more expensive.
   std::size_t ripple = 32;
   /// Ops through which the origin of a partial sum is followed upwards, to reduce it there. Not measured.
   static constexpr std::size_t partial_chain = 8;
-  /// Ops downstream whose moves count as what a change may save, see saved_at_most. Not measured.
+  /// Ops downstream whose moves count as savings that a change may make, see saved_at_most. Not measured.
   int downstream = 4;
-  /// Ops through which slices are looked for above what costs something. Not measured.
+  /// Ops through which slices are looked for above an operation that costs something. Not measured.
   std::uint8_t slices_above = 8;
   /// Ops downstream of an exchange whose readers' layouts it is tried in. Not measured.
   int exchanged_through = 6;
-  /// Nodes that are changed together where a value is moved for all that is made of it, see move_once. Of the plans of
-  /// 20,000 fuzzed programs, 52 are dearer with 16 than with 64 and 10 cheaper. Gradients of programs with branches
-  /// need more than 64.
+  /// Nodes that are changed together if a value is moved for all its downstream values, see move_once. Of the plans of
+  /// 20,000 fuzzed programs, 52 are more expensive with 16 than with 64 and 10 cheaper. Gradients of programs with
+  /// branches need more than 64.
   std::size_t led_at_most = 256;
-  /// Ops upstream that are changed together with what reads them, see move_earlier. Of the plans of 20,000 fuzzed
-  /// programs, 445 are dearer with 1, 63 with 4, 24 with 6; with 16, 12 are cheaper and 4 dearer. The calls of planning
-  /// the program of tests/planning do not depend on it.
+  /// Ops upstream that are changed together with their readers, see move_earlier. Of the plans of 20,000 fuzzed
+  /// programs, 445 are more expensive with 1, 63 with 4, 24 with 6; with 16, 12 are cheaper and 4 more expensive. The
+  /// calls of planning the program of tests/planning do not depend on it.
   int pulled_through = 8;
-  /// Changes that move_earlier tries where the policy asks for no effort. Of the plans of 20,000 fuzzed programs, 368
-  /// are dearer with 0, 82 with 6, 20 with 12; with 48, one is cheaper. The search for a plan of the program of
+  /// Changes that move_earlier tries if the policy asks for no effort. Of the plans of 20,000 fuzzed programs, 368 are
+  /// more expensive with 0, 82 with 6, 20 with 12; with 48, one is cheaper. The search for a plan of the program of
   /// tests/planning takes 0.3 % more calls with 24 than with 12, and 1.1 % more again with 48.
   int pulled_at_most = 24;
   /// The part of the whole price from which copies that a product shares with other readers are worth a try, see
@@ -54,8 +54,8 @@ struct search_limits {
   /// The price, in the policy's units, of repeating work that the policy forbids, times the surplus: above any bytes of
   /// a plan.
   double forbidden_work = 1e15;
-  /// Where sums of moves downstream stop growing: values reached in two ways count twice, so long chains double them
-  /// often, and a sum must stay a number.
+  /// The bound at which sums of moves downstream stop growing: values reached in two ways count twice, so long chains
+  /// double them often, and a sum must stay a number.
   double largest_sum = 1e100;
 };
 

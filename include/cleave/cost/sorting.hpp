@@ -8,10 +8,10 @@
 
 namespace cleave { inline namespace v0 {
 
-/// How a sharded dim is sorted (regular sampling, Shi and Schaeffer 1992). Each device sorts its block of every slice.
-/// It sends evenly spaced samples of the block to one device, which decides for the slice. From the samples follow the
+/// The sort of a sharded dim (regular sampling, Shi and Schaeffer 1992). Each device sorts its block of every slice. It
+/// sends evenly spaced samples of the block to one device, which decides for the slice. From the samples follow the
 /// elements at which the slice is cut into parts of about the size of a block. Parts are exchanged and merged. Elements
-/// that lie beyond a block are forwarded.
+/// beyond a block are forwarded.
 struct sorting {
   /// Samples of each block: the more, the closer the parts are to blocks.
   static constexpr std::int64_t samples = 24;
@@ -30,10 +30,10 @@ struct sorting {
     const std::int64_t rest = extent - device * block;
     return rest < 0 ? 0 : rest < block ? rest : block;
   }
-  /// A sample stands for so many elements, in whose middle it is; the last one of a block for fewer.
+  /// The number of elements for which a sample stands, in whose middle it is; the last one of a block for fewer.
   constexpr std::int64_t stride() const { return block <= samples ? 1 : (block + samples - 1) / samples; }
   constexpr std::int64_t samples_of(std::int64_t length) const { return (length + stride() - 1) / stride(); }
-  /// A device decides for so many slices; the last ones for fewer.
+  /// The number of slices for which a device decides; the last ones for fewer.
   constexpr std::int64_t decided() const { return (slices + devices - 1) / devices; }
   constexpr std::int64_t decided_by(std::int64_t device) const {
     const std::int64_t rest = slices - device * decided();

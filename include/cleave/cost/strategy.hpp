@@ -101,7 +101,7 @@ constexpr layout required(const node& n, node_factors factors, const strategy& s
 constexpr axis_set reduced_axes(const strategy& s) {
   return s.over.word == 0 ? 0u : s.over.sharded_bits() & ~unsigned{s.sent.word};
 }
-/// The axes over which no partial sum may be forwarded: they shard the result or what is reduced.
+/// The axes over which no partial sum may be forwarded: they shard the result or a reduced dim.
 constexpr unsigned dividing_axes(const strategy& s) {
   return s.over.word == 0 ? s.out.sharded_bits() : s.out.sharded_bits() | s.over.sharded_bits();
 }

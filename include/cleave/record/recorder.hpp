@@ -95,7 +95,7 @@ class recorder : public graph_writer {
   }
 
   /// In place of a value that was never computed: a fault, unless one on the way to it has been reported. So an operand
-  /// without a node is never recorded, and a plan never lacks what the program asked for.
+  /// without a node is never recorded, and a plan lacks no value of the program.
   constexpr value missing(std::string_view op, source where) { return fail(fault::value_missing, op, where); }
 
   /// An operand as a value of this graph. A literal becomes a constant of the element type given, or of the one in
@@ -114,8 +114,8 @@ class recorder : public graph_writer {
                                   constant(x.imaginary, real_of(type), x.where)},
                        x.where);
   }
-  /// A number of a statement in the element type of the tensor beside it, as a literal would be. Whether it fits is
-  /// found when the plan runs.
+  /// A number of a statement in the element type of the tensor that it is combined with, as a literal would be. Whether
+  /// it fits is found when the plan runs.
   constexpr value number_as(value number, element type, std::string_view op, source where) {
     if (!number.ok()) return number;
     const element given = at(number).type.element;
@@ -239,7 +239,7 @@ class recorder : public graph_writer {
     return push(n);
   }
 
-  /// Reduction over the given dims, over all where none is given.
+  /// Reduction over the given dims, over all if none is given.
   constexpr value reduce(reduction how, value x, indexed_span<const dim_ref> over, source where) {
     if (!x.ok()) return missing(name_of(how), where);
     dim_set set = over.empty() ? at(x).type.set() : dim_set{};
@@ -345,7 +345,7 @@ class recorder : public graph_writer {
     return at_least(rule, op, where);
   }
 
-  /// Begins a loop in the one that is being recorded; what is recorded until it is left may be part of it.
+  /// Begins a loop in the one that is being recorded; nodes recorded until it is left may be part of it.
   constexpr std::uint8_t enter(loop_info info, source where) {
     info.around = recording_;
     const std::uint8_t loop = add_loop(info, where);

@@ -17,11 +17,11 @@ class recorder;
 struct value;
 
 namespace detail {
-/// A value in place of what has been reported as wrong already. Defined with the recorder.
+/// A value in place of an operand that has been reported as wrong already. Defined with the recorder.
 constexpr value reported(recorder& in);
 constexpr value reported(const value& beside);
 
-/// In place of an element of a value, or of what a member that it lacks would give. Assigning to it, or leaving it
+/// In place of an element of a value, or of the result of a member that it lacks. Assigning to it, or leaving it
 /// unused, is no second error.
 template <class Value, class... Indices>
 struct reported_element : Value {
@@ -41,19 +41,18 @@ struct reported_element : Value {
 };
 } // namespace detail
 
-/// A value being recorded: what the body of a function computes with. All values have one type, so that a loop over
+/// A value being recorded, with which the body of a function computes. All values have one type, so that a loop over
 /// layers is an ordinary loop.
 struct [[nodiscard]] value {
   recorder* in = nullptr;
   node_id id = no_node;
-  /// A number given by the caller. It takes the element type of the tensor beside it, as literals do.
+  /// A number given by the caller. It takes the element type of the tensor that it is combined with, as literals do.
   bool number = false;
 
   /// False if a fault occurred on the way to this value. Operations on such a value report nothing more.
   constexpr bool ok() const { return id != no_node; }
 
-  // What follows are mistakes: what works on C++ numbers and on tensors. Each is one error at the line where it
-  // stands.
+  // The following are mistakes: operations of C++ numbers and of tensors. Each is one error at its line.
   /// A mistake, in if, while, for and ?:, and where it is cast to a number. Fault: value_as_condition. The conversion
   /// is explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
   template <class T>
@@ -120,7 +119,7 @@ struct [[nodiscard]] value {
 };
 
 namespace detail {
-/// In place of the result of a call without any value, that has been refused: a number, beside which nothing is wrong.
+/// In place of the refused result of a call without any value: a number, with which no operand conflicts.
 struct refused_value : value {};
 } // namespace detail
 
@@ -134,7 +133,7 @@ struct operand {
   bool is_literal = false;
   /// An integer that a double does not hold.
   bool rounded = false;
-  /// The element type in which the literal is written; none where no tensor can have it.
+  /// The element type in which the literal is written; none if no tensor can have it.
   element written = element::none;
   source where{};
 
@@ -165,7 +164,7 @@ struct operand {
   }
 };
 
-/// A dim that a function takes beside operands whose number is open, with the user's line, which those cannot note.
+/// A dim that a function takes with a variable number of operands, and the user's line, which those cannot note.
 struct dim_operand {
   dim_ref dim{};
   source where{};

@@ -29,8 +29,8 @@ class graph_writer {
   constexpr const graph& made() const { return made_; }
   constexpr graph take() { return std::move(made_); }
 
-  /// What is recorded from here on is part of the derivative of an operation: faults and plans name that one. Gives
-  /// back what held before.
+  /// Nodes recorded from here on are part of the derivative of an operation: faults and plans name that one. Returns
+  /// the previous origin.
   struct origin {
     op code = op::input;
     bool gradient = false;
@@ -55,8 +55,8 @@ class graph_writer {
     return before;
   }
 
-  /// Notes that two dims have one extent, as those of a square matrix: a fault where fixed extents differ, and a
-  /// shape_error naming a dim at the first call where others do.
+  /// Notes that two dims have one extent, as those of a square matrix: a fault if fixed extents differ, and a
+  /// shape_error naming a dim at the first call if others do.
   constexpr bool same_extent(dim_ref a, dim_ref b, std::string_view op, source where) {
     const int first = intern(a, op, where), second = first < 0 ? -1 : intern(b, op, where);
     return second >= 0 && relate({narrowed(first), narrowed(second), no_dim}, op, where);
@@ -73,8 +73,8 @@ class graph_writer {
   }
 
  protected:
-  /// A value that the user pinned as unreduced may only go where its reduction commutes; implicitly reducing it would
-  /// undo what the user wrote.
+  /// A value that the user pinned as unreduced may only be used where its reduction commutes; implicitly reducing it
+  /// would undo the pin.
   constexpr bool passes_partials(const node& n) {
     std::uint8_t partial = 0;
     axis_set axes = 0;
@@ -146,7 +146,7 @@ class graph_writer {
     return true;
   }
 
-  /// Notes whole = major * minor and checks it where the extents are fixed.
+  /// Notes whole = major * minor and checks it if the extents are fixed.
   constexpr bool relate(const dim_product& p, std::string_view op, source where) {
     for (const dim_product& known : made_.rules.products)
       if (known == p) return true;
@@ -168,7 +168,7 @@ class graph_writer {
     return true;
   }
 
-  /// Notes an extent that follows from others, and checks it where all are fixed.
+  /// Notes an extent that follows from others, and checks it if all are fixed.
   constexpr bool follows(const derived_extent& rule, std::string_view op, source where) {
     dim_info& info = made_.dims[rule.dim];
     sizes fixed;
@@ -286,7 +286,7 @@ class graph_writer {
   caller caller_{};
 };
 
-/// A stretch of the graph with a derivative of its own: nodes from `first` to before `last`.
+/// A region of the graph with a derivative of its own: nodes from `first` to before `last`.
 struct special_region {
   /// Records the cotangents of the arguments from the residuals and the cotangents of the results.
   using backward_rule = optional_function<indexed_vector<value>(indexed_span<const value> residuals,
@@ -296,8 +296,8 @@ struct special_region {
   node_id last = 0;
   /// The loop in which it was recorded.
   std::uint8_t loop = 0;
-  /// Not given, and nothing recorded ahead: the stretch is recorded again for the backward pass, instead of keeping its
-  /// values.
+  /// If it is not given and nothing was recorded ahead, the region is recorded again for the backward pass, instead of
+  /// keeping its values.
   backward_rule backward{};
   indexed_vector<value> arguments{};
   indexed_vector<value> results{};

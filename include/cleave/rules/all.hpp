@@ -37,7 +37,7 @@ constexpr bool rules_in_order() {
 static_assert(rules_in_order());
 } // namespace detail
 
-/// What a step costs, by the rules of the class that becomes its kind of step; a move or a mark has none. By
+/// The price of a step, by the rules of the class that becomes its kind of step; a move or a mark has none. By
 /// themselves, so that a program that prints a price does not compile all rules.
 struct step_pricing {
   optional_function<cost(const placed_op&, const sizes&)> moves{};
@@ -83,9 +83,9 @@ constexpr factor_table factors_of(const graph& g) {
   return all;
 }
 
-/// Whether a node is what its operation says: as many operands as the operation takes, and the offset of a map that
-/// only the run knows, maps that name dims of both sides and windows of the side that has them, and factors that name
-/// each position of the result at most once and each of an operand at most once.
+/// Whether a node agrees with its operation: as many operands as the operation takes, and the offset of a map that only
+/// the run knows, maps that name dims of both sides and windows of the side that has them, and factors that name each
+/// position of the result at most once and each of an operand at most once.
 constexpr bool verify_op(const graph& g, const node& n) {
   const op_entry& entry = entry_of(n.code);
   if (as_size(n.first_map) + n.maps > g.maps.size()) return false;

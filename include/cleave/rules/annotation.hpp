@@ -20,7 +20,7 @@ constexpr value recorded_annotation(recorder& in, op code, value x, const spec& 
   return in.push(n);
 }
 
-/// Pins the dims of a cotangent where the value to which it belongs has them pinned.
+/// Pins the dims of a cotangent if the value to which it belongs has them pinned.
 constexpr value constrained_like(recorder& in, value x, const node& primal) {
   if (!x.ok()) return x;
   node n = in.node_on(op::constrain, x, primal.where);
@@ -43,7 +43,7 @@ constexpr void adjoint_of_annotation(reverse_context& c, std::size_t, const node
 
 namespace cleave { inline namespace v0 { namespace rules {
 
-/// What a node that computes nothing says about its operand.
+/// The meaning of a node that computes nothing.
 enum class annotation : std::uint8_t {
   none,
   /// The layout of a whole value, which is not that of partial sums.
@@ -52,7 +52,7 @@ enum class annotation : std::uint8_t {
   sharding,
   /// The very layout, by a move of its own.
   moved_layout,
-  /// What is beyond it is computed again.
+  /// The values beyond it are computed again.
   recomputed,
 };
 constexpr annotation annotation_of(const node& n) {

@@ -28,8 +28,8 @@ constexpr value recorded_call(recorder& in, const user_entry& user, indexed_span
   // results.
   return in.push(n);
 }
-/// The same in manual mode: operands come in the layouts to which they were resharded, whole where they were not, and
-/// the result has the given layout.
+/// The same in manual mode: operands come in the layouts to which they were resharded, whole if they were not, and the
+/// result has the given layout.
 constexpr value recorded_local_call(recorder& in, const user_entry& user, indexed_span<const value> args, element type,
                                     const spec& s, source where) {
   node n;
@@ -97,7 +97,7 @@ constexpr void offer_calls(const planner::cost_model& m, planner::assignment& a,
   if (!m.node_at(v).local) planner::add_all_ways(m, a, v, list);
 }
 
-/// What the user says that the kernel moves, from the largest shards of its operands and its result.
+/// The user's price of the kernel's communication, from the largest shards of its operands and its result.
 constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
   if (!o.user->bytes.given) return {};
   static_vector<shape, max_arity + 1> shards, whole;
@@ -111,7 +111,7 @@ constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
           0};
 }
 
-/// What the user says that the kernel computes.
+/// The user's count of the kernel's floating-point operations.
 constexpr double flops_of_call(const graph& g, const node& n, const sizes& s) {
   static_vector<shape, max_arity + 1> whole;
   for (int k = 0; k < n.arity; ++k) whole.push_back(shape_of(operand_type(g, n, k), s));

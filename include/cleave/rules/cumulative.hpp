@@ -51,16 +51,16 @@ constexpr value recorded_recurrence(recorder& in, value x, value factors, runnin
 }
 
 /// A running sum gives each cotangent to all elements before it: the running sum from the other end. A maximum gives it
-/// to the element that it is. A running product is a recurrence, r_k = x_k r_(k-1). What a recurrence carries has a
-/// cotangent that is one from the other end, with the same factors, so that derivatives of every order are made of
-/// recurrences and running products: nothing is divided, and factors may be 0.
+/// to the element that it is. A running product is a recurrence, r_k = x_k r_(k-1). The carried value of a recurrence
+/// has a cotangent that is one from the other end, with the same factors, so that derivatives of every order are made
+/// of recurrences and running products: nothing is divided, and factors may be 0.
 constexpr void adjoint_of_cumulative(reverse_context& c, std::size_t v, const node& n, value g) {
   if (!c.type_of(g).has(n.which[0])) g = c.in().broadcast(g, n.type, n.where);
   const op_builder apply(c.in(), n.where);
   const dim_ref along = c.dim_at(n.which[0]);
   const running_order itself{along, n.backwards, true}, back{along, !n.backwards, true};
   const auto before = [&](const auto& run) { return n.exclusive ? c.primal(v) : run(); };
-  // The cotangent of what is carried on from each element.
+  // The cotangent of the value carried from each element to the next.
   const auto carried = [&](value factors) {
     if (n.exclusive) return recorded_recurrence(c.in(), g, factors, back, n.where);
     return apply(op::add, g, recorded_recurrence(c.in(), apply(op::mul, factors, g), factors, back, n.where));
@@ -80,7 +80,7 @@ constexpr void adjoint_of_cumulative(reverse_context& c, std::size_t v, const no
   }
   if (n.combine == reduction::prod)
     return c.add(n.in[0], apply(op::mul, carried(x), before([&] { return run(reduction::prod, x, itself); })), n.where);
-  // Where the extremum was attained last, in the order of the run.
+  // The index at which the extremum was attained last, in the order of the run.
   const value reached = n.exclusive ? run(n.combine, x, {along, n.backwards, false}) : c.primal(v);
   const double none = n.backwards ? std::numeric_limits<std::int32_t>::max() : -1;
   const value index = c.in().iota(along, element::i32, n.where);
@@ -97,8 +97,8 @@ constexpr void place_cumulative(const node& n, const strategy&, placed_op& o) {
   o.along = n.which[0];
   o.over = o.axes_along().mask();
 }
-/// What running totals along a dim move: an exclusive prefix scan of one value of each slice; of a recurrence two, the
-/// factor and what is added.
+/// The communication of running totals along a dim: an exclusive prefix scan of one value of each slice; of a
+/// recurrence two, the factor and the summand.
 constexpr cost moves_of_cumulative(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over);
   if (devices == 1) return {};
@@ -110,7 +110,7 @@ constexpr cost moves_of_cumulative(const placed_op& o, const sizes& s) {
   return {values * slices * size_of(o.out.type->element), slices > 0 ? collectives::rounds(devices) : 0};
 }
 
-/// Little is moved for running totals, so that whole slices are worth a try only where all else has been tried.
+/// Running totals move little, so that whole slices are worth a try only if all else has been tried.
 constexpr void offer_whole_runs(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                 indexed_vector<strategy>& list) {
   if (a.looks_further) offer_whole_slices(m, a, v, list);

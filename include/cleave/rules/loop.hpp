@@ -27,7 +27,7 @@ constexpr value loop_part(recorder& in, op code, std::uint8_t loop, const tensor
   return in.append(n, operands, where);
 }
 
-/// A stack with the dim along which a loop runs first, so that what is at an index lies in one piece.
+/// A stack with the dim along which a loop runs first, so that the slice at an index is contiguous.
 constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
   if (!x.ok()) return x;
   const tensor_type t = in.at(x).type;
@@ -44,7 +44,7 @@ constexpr value stack_first(recorder& in, value x, dim_id along, source where) {
 constexpr value carry_into(recorder& in, std::uint8_t loop, value x, source where) {
   return loop_part(in, op::carry, loop, in.at(x).type, std::array{x}, where);
 }
-/// What a stack has at the index of the iteration; of a loop along no dim, the value itself as the loop reads it.
+/// The slice of a stack at the index of the iteration; of a loop along no dim, the value itself.
 constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, source where) {
   const tensor_type whole = in.at(stack).type;
   tensor_type t;
@@ -54,13 +54,13 @@ constexpr value loop_slice_of(recorder& in, std::uint8_t loop, value stack, sour
   return loop_part(in, op::loop_slice, loop, t, std::array{stack}, where, along);
 }
 
-/// Whether a value is computed anew in every iteration of a loop, and not another name for what is carried or stacked.
+/// Whether a value is computed anew in every iteration of a loop, and not another name for a carried value or a stack.
 constexpr bool is_made_by_loop(const node& n, std::uint8_t loop) {
   const op_class what = class_of(n.code);
   return n.loop == loop &&
          (what == op_class::elementwise || what == op_class::contraction || what == op_class::reduction);
 }
-/// What a carried value becomes, in its memory order and computed anew in every iteration: names for other values are
+/// The next value of a carry, in its memory order and computed anew in every iteration: names for other values are
 /// copied.
 constexpr value computed_for(recorder& in, std::string_view op, value carried, value next, source where) {
   if (!carried.ok() || !next.ok()) return {&in, no_node};
@@ -108,7 +108,7 @@ constexpr void set_break(recorder& in, std::string_view op, std::uint8_t loop, v
   if (!predicate.ok()) return;
   const tensor_type t = in.at(predicate).type;
   if (t.rank != 0 || t.element != element::boolean) return in.refuse(fault::not_a_predicate, op, where);
-  // It is read when carried values have gone on already.
+  // It is read after the carried values have been updated.
   if (!is_made_by_loop(in.at(predicate), loop)) predicate = in.reordered(predicate, t, where);
   static_cast<void>(loop_part(in, op::break_if, loop, t, std::array{predicate}, where));
 }
@@ -124,7 +124,7 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
   add_factors_by_name(g, n, list, stacks(n) ? 1 : 0);
 }
 
-/// Whether a node is what a stack has at an index, and not a value from outside as a loop reads it.
+/// Whether a node is the slice of a stack at an index, and not a value from outside that a loop reads.
 constexpr bool reads_stack(const node& n) { return n.code == op::loop_slice && n.which[0] != no_dim; }
 
 constexpr std::uint32_t traits_of_loop(const node& n) {
@@ -137,8 +137,7 @@ constexpr std::uint32_t traits_of_loop(const node& n) {
   return t;
 }
 
-/// What a loop reads from outside is sharded as it is there, and what goes to the next iteration as the carried value
-/// is.
+/// A slice that a loop reads is sharded as its stack; the next value of a carry is sharded as the carry.
 constexpr strategy follow_loop(const planner::cost_model& m, const planner::assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   strategy s;
@@ -154,7 +153,7 @@ constexpr strategy follow_loop(const planner::cost_model& m, const planner::assi
   return s;
 }
 
-/// What a loop carries is set by a step of its own; all else of a loop is its operand, in other memory.
+/// A carry is set by a step of its own; every other loop node is its operand, in other memory.
 constexpr bool sets_carried(const node& n) { return n.code == op::carry; }
 constexpr void express_loop(const node&, const tensor_type&, fused_op& t) { t.code = op::identity; }
 

@@ -50,8 +50,8 @@ constexpr indexed_vector<value> pulled_back_to_others(indexed_span<const value> 
   return back;
 }
 
-/// Zeros that stand for the product of the others where one of these is 0. Its derivative need not be 0 there: it is
-/// recorded where it is asked for, so that a first derivative pays nothing for it.
+/// Zeros that stand for the product of the others if one of these is 0. Its derivative need not be 0 there: it is
+/// recorded when it is asked for, so that a first derivative pays nothing for it.
 constexpr value zeros_for_others(recorder& in, value x, value product, source where) {
   recorder::region r;
   x = in.alias(op::identity, x, where);
@@ -87,7 +87,7 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
     }
     case reduction::logsumexp: return c.add(n.in[0], apply(op::mul, g, apply(op::exp, apply(op::sub, x, r))), n.where);
     case reduction::prod: {
-      // The product of the others, by division where nothing is zero.
+      // The product of the others, by division if nothing is zero.
       const value zero = apply(op::equal, x, apply.number(0, e));
       const value zeros = summed(apply.cast(zero, e));
       const value rest = c.in().reduce(reduction::prod, apply(op::select, zero, apply.number(1, e), x), n.over,
@@ -107,8 +107,8 @@ namespace cleave { inline namespace v0 { namespace rules {
 
 constexpr bool is_reduction_node(const node&) { return true; }
 
-/// What reads partial values may take them scattered onto a dim that it keeps: its result is smaller, and cheaper to
-/// move on.
+/// A consumer of partial values may take them scattered onto a dim that it keeps: its result is smaller, and cheaper to
+/// move.
 constexpr void offer_scattered(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                indexed_vector<strategy>& list) {
   const layout from = planner::produced(m, a, m.node_at(v).in[0]);

@@ -45,7 +45,7 @@ class remapping {
     in_->refuse(what, name_of(code_), where_, dim);
     return fail();
   }
-  /// What is wrong has been reported.
+  /// The fault has been reported.
   constexpr dim_map* fail() {
     failed_ = true;
     return nullptr;
@@ -63,8 +63,8 @@ class remapping {
   constexpr bool has(int d) const { return type_.has(d) || given_.has(d); }
   constexpr void add_operand(value v) { args_.push_back(v); }
   constexpr bool failed() const { return failed_; }
-  /// The extent of a dim if its type has it. Of no dim it is not known: g++ warns about that where it cannot see that
-  /// a map has dims.
+  /// The extent of a dim if its type has it; unknown for no_dim: g++ warns about that if it cannot see that a map has
+  /// dims.
   constexpr std::int64_t fixed(dim_id d) const { return d == no_dim ? dynamic : in_->made().dims[d].extent; }
   constexpr recorder& in() { return *in_; }
   constexpr source where() const { return where_; }
@@ -93,7 +93,7 @@ constexpr extent_sum sum_of(std::int64_t constant, dim_id dim = no_dim, std::int
   if (dim != no_dim) s.terms.push_back({dim, times});
   return s;
 }
-/// An index that counts from the end where it is negative.
+/// An index that counts from the end if it is negative.
 constexpr extent_sum index_from(std::int64_t index, dim_id dim) {
   return index < 0 ? sum_of(index, dim) : sum_of(index);
 }
@@ -122,7 +122,7 @@ constexpr value recorded_diagonal(recorder& in, value x, dim_id kept, dim_id gon
   maps[1].from = gone;
   return in.remap(op::diagonal, std::array{x}, maps, result, where);
 }
-/// A start index moved so that as many elements as `part` has lie within `whole`.
+/// A start index clamped so that as many elements as `part` has are within `whole`.
 constexpr value clamped_start(recorder& in, value start, dim_id whole, dim_id part, std::string_view op, source where) {
   if (!start.ok()) return in.missing(op, where);
   element e = in.at(start).type.element;
@@ -197,8 +197,8 @@ constexpr cost moves_of_exchange(const placed_op& o, const sizes& s) {
   return exchange_cost(indexed_span<const exchange_part>(parts.begin(), parts.end()), s);
 }
 
-/// The layouts in which what elementwise operations make of an exchange is needed, as layouts of the exchange: elements
-/// that travel anyway go where they are wanted later.
+/// The layouts in which the results of elementwise consumers of an exchange are needed, as layouts of the exchange:
+/// elements that are sent anyway are sent to their final place.
 constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                   indexed_vector<strategy>& list) {
   planner::position_map back = planner::same_positions;
@@ -236,8 +236,7 @@ constexpr bool is_there_already(const planner::cost_model& m, const planner::ass
 }
 
 /// The strategies so far, with operands that are moved before, so that less is fetched, or nothing: sharded as the
-/// result is along the dims that maps name; as they are taken now; or whole along them, where another reader has them
-/// so.
+/// result is along the dims that maps name; as they are taken now; or whole along them, if another reader has them so.
 constexpr void offer_moved_operands(const planner::cost_model& m, const planner::assignment& a, std::size_t v,
                                     indexed_vector<strategy>& list) {
   const node_factors factors = m.factors(v);
@@ -259,7 +258,7 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
       if (!(s.taken == list[i].taken) && planner::valid(m, v, s)) list.push_back(s);
   }
 }
-/// Axes that shard what maps name may be taken to another dim before, so that nothing is fetched.
+/// The axes of the dims that maps name may be moved to another dim before, so that nothing is fetched.
 constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v, strategy s,
                                     indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
@@ -287,7 +286,7 @@ constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assig
   }
 }
 
-/// What is short, or read whole, may be fetched whole at once.
+/// Dims that are short, or read whole, may be fetched whole at once.
 constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                indexed_vector<strategy>& list) {
   if (m.node_at(v).maps == 0) return;
@@ -306,7 +305,7 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
   offer_moved_operands(m, a, v, list);
 }
 
-/// Whether a node reads each dim of its operand at a fixed distance, so that it reads a shard and what is around it.
+/// Whether a node reads each dim of its operand at a fixed distance, so that it reads a shard and a halo.
 constexpr bool reads_neighbours(const graph& g, const node& n) {
   if (class_of(n.code) != op_class::remap || n.arity != 1 || n.maps > 3) return false;
   const tensor_type& from = g.nodes[n.in[0]].type;

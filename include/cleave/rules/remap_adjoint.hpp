@@ -8,8 +8,8 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// The adjoint of an operation that takes elements from other indices: takes each cotangent back to where its element
-/// came from, and adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
+/// The adjoint of an operation that takes elements from other indices: sends each cotangent back to the source of its
+/// element, and adds up. Borders give indices inside the dim back from those beyond it, each by a map of its own.
 class remap_adjoint {
  public:
   constexpr remap_adjoint(recorder& in, const node& n, value g, indexed_span<const value> operands)
@@ -140,7 +140,7 @@ class remap_adjoint {
   /// How far beyond the dim a map may reach.
   constexpr std::int64_t reach_of(const dim_map& m) const {
     const std::int64_t window = m.window == no_dim ? 0 : m.dilation * (in_.made().dims[m.window].extent - 1);
-    // The last index of the result is at most that of the operand, or what a derived extent adds to it.
+    // The last index of the result is at most that of the operand, plus the extra length of a derived extent.
     std::int64_t longer = 0;
     for (const derived_extent& d : in_.made().rules.derived)
       if (d.dim == m.to) longer = std::max<std::int64_t>(longer, d.sum.constant);

@@ -7,11 +7,11 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// A graph while its backward pass is recorded: what adjoints read, and where they add cotangents. Only the nodes of
-/// the forward pass have a place here; what is recorded meanwhile comes after them.
+/// A graph while its backward pass is recorded: the values that adjoints read, and the places where they add
+/// cotangents. Only the nodes of the forward pass have a place here; nodes recorded meanwhile come after them.
 ///
-/// A cotangent may lack dims of its value, along which it is then constant: sums are broadcast where they meet
-/// something else, not before.
+/// A cotangent may lack dims of its value, along which it is then constant: sums are broadcast when they meet another
+/// value, not before.
 class reverse_context {
  public:
   constexpr explicit reverse_context(recorder& recording)
@@ -32,8 +32,8 @@ class reverse_context {
   constexpr bool depends(std::size_t v) const { return depends_[v] != 0; }
   constexpr void set_depends(std::size_t v) { depends_[v] = 1; }
 
-  /// A value of the forward pass as the backward pass reads it. What a loop computed in an iteration is kept for the
-  /// same iteration of the reverse loop, in a stack; what a branch computed is kept as it is; an index of a stack is
+  /// A value of the forward pass for the backward pass. A value that a loop computed in an iteration is kept for the
+  /// same iteration of the reverse loop, in a stack; the value of a branch is kept unchanged; a slice of a stack is
   /// read again.
   constexpr value primal(std::size_t v) {
     const value x{&in_, primal_id_[v]};
@@ -59,7 +59,7 @@ class reverse_context {
   constexpr bool has_cotangent(std::size_t v) const { return cotangent_[v] != no_node; }
   constexpr value cotangent(std::size_t v) const { return {&in_, cotangent_[v]}; }
   constexpr void drop_cotangent(std::size_t v) { cotangent_[v] = no_node; }
-  /// The cotangent of a value in its type; zeros where there is none.
+  /// The cotangent of a value in its type; zeros if there is none.
   constexpr value whole_cotangent(value v) {
     const node n = in_.at(v);
     const node_id c = cotangent_[v.id];
@@ -70,13 +70,13 @@ class reverse_context {
   constexpr void set_cotangents(const indexed_vector<node_id>& all) { cotangent_ = all; }
   constexpr void clear_cotangents() { cotangent_.assign(count_, no_node); }
 
-  /// While a loop is reversed: the loop in which its cotangents are computed. 0 where it is not being reversed.
+  /// While a loop is reversed: the loop in which its cotangents are computed; else 0.
   constexpr void set_reverse_loop(std::uint8_t loop, std::uint8_t reverse) {
     reverse_loop_of_[loop] = reverse;
     if (recomputed_loop_of_[loop] != 0) reverse_loop_of_[recomputed_loop_of_[loop]] = reverse;
   }
   using loop_table = std::array<std::uint8_t, max_loops + 1>;
-  /// The loop that recomputes a loop of the forward pass; 0 where none does.
+  /// The loop that recomputes a loop of the forward pass; 0 if none does.
   constexpr const loop_table& recomputed_loops() const { return recomputed_loop_of_; }
   constexpr void set_recomputed_loops(const loop_table& all) { recomputed_loop_of_ = all; }
   constexpr void set_recomputed_loop(std::uint8_t loop, std::uint8_t again) { recomputed_loop_of_[loop] = again; }
@@ -106,7 +106,7 @@ class reverse_context {
   }
   constexpr value of_branch(value x, const node& n) {
     const value before = carry_into(in_, n.loop, in_.zeros(n.type, n.where), n.where);
-    // A value that is carried is copied: its memory becomes that of what it is next.
+    // A carried value is copied: its memory is reused for its next value.
     const value last = computed_for(in_, "gradient", before, x, n.where);
     return loop_result_of(in_, loop_yield_of(in_, before, last, n.where), n.where);
   }

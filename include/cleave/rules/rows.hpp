@@ -56,7 +56,7 @@ constexpr value recorded_scatter(recorder& in, value rows, dim_ref along, value 
   return in.push(n);
 }
 
-/// The dim of the ranks of what is sorted along a dim: "rank 007".
+/// The dim of the ranks of elements that are sorted along a dim: "rank 007".
 inline constexpr auto rank_names = numbered_names("rank ");
 constexpr dim_ref ranks_along(dim_id d, std::int64_t extent) { return {rank_names[d].text(), extent}; }
 
@@ -89,8 +89,7 @@ constexpr void add_at_indices(reverse_context& c, const node& n, value g, value 
 
 namespace cleave { inline namespace v0 { namespace rules {
 
-/// Rows of a table: its other dims and those of the indices are common, the dim that is indexed is fetched from where
-/// it is.
+/// Rows of a table: its other dims and those of the indices are common, the indexed dim is fetched from its owners.
 constexpr void factors_of_gather(const graph& g, const node& n, factor_list& list) {
   factors_by_name(g, n, list);
   factor f;
@@ -105,8 +104,9 @@ constexpr void place_gather(const node& n, const strategy& s, placed_op& o) {
   o.along = n.which[0];
   o.over = s.taken[0].mask();
 }
-/// What a look-up moves: indices to the devices that have the rows, and rows back. Both depend on the indices; as
-/// charged, they are spread evenly over the devices that shard the table. Indices travel as offsets in shards of it.
+/// The communication of a look-up: indices to the devices that have the rows, and rows back. Both depend on the
+/// indices; as charged, they are spread evenly over the devices that shard the table. Indices are sent as offsets in
+/// shards of it.
 constexpr cost moves_of_gather(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over);
   if (devices == 1) return {};
@@ -120,7 +120,7 @@ constexpr void place_scatter(const node& n, const strategy& s, placed_op& o) {
   o.along = n.which[0];
   o.over = s.sent;
 }
-/// What it costs to send rows to the devices that have their indices; charged as if indices were spread evenly.
+/// The price of sending rows to the devices that have their indices; charged as if indices were spread evenly.
 constexpr cost moves_of_scatter(const placed_op& o, const sizes& s) {
   const std::int64_t devices = s.axes.product(o.over), parts = s.axes.product(o.axes_along());
   if (devices == 1) return {};
@@ -160,7 +160,7 @@ constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment&
 }
 
 /// The strategies so far, with the rows sent to the devices that have the index, instead of partial tables: the table
-/// as it is, as a reader wants it, or sharded as the indices are.
+/// in its own layout, in that of a reader, or sharded as the indices are.
 constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
@@ -204,7 +204,7 @@ inline constexpr op_rules gather{
     .collective = kind::exchange,
     .reason = "each device asks for the rows that it lacks",
 };
-/// Rows may be sent along axes that shard what they are sent to.
+/// Rows may be sent along axes that shard their destination.
 inline constexpr op_rules scatter{
     .what = op_class::scatter,
     .adjoint = &detail::adjoint_of_scatter,

@@ -49,7 +49,7 @@ constexpr value recorded_search(recorder& in, value sorted, value values, dim_re
   return in.push(n);
 }
 
-/// A cotangent of each element of a slice in order goes to where the element was; indices and positions have none.
+/// A cotangent of each element of a sorted slice goes to the element's original index; indices and positions have none.
 constexpr void adjoint_of_sort(reverse_context& c, std::size_t, const node& n, value g) {
   if (!c.depends(n.in[0]) || n.code != op::sort) return;
   const dim_ref along = c.dim_at(n.which[0]);
@@ -65,9 +65,9 @@ constexpr void place_sort(const node& n, const strategy&, placed_op& o) {
   // Elements move only if the result has the dim; positions do not have it.
   if (o.out.type->has(o.along)) o.over = o.axes_along().mask();
 }
-/// What sorting moves, charged as if the elements were spread evenly: an all-to-all of the operand, and of the indices
-/// if they are the result; one stride of elements that are forwarded to a neighbour; samples; the elements at the cuts
-/// with their indices; and counts. Nothing if the dim is not sharded, or does not stay (a search).
+/// The communication of sorting, charged as if the elements were spread evenly: an all-to-all of the operand, and of
+/// the indices if they are the result; one stride of elements that are forwarded to a neighbour; samples; the elements
+/// at the cuts with their indices; and counts. Nothing if the dim is not sharded, or is not in the result (a search).
 constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   const tensor_type& type = *o.in[0].type;
   const std::int64_t n = s.axes.product(o.over);

@@ -7,7 +7,7 @@
 
 namespace cleave { inline namespace v0 { namespace rules {
 
-/// Whether a predicate holds just where an update lies: from its first index on, for as many as it has.
+/// Whether a predicate holds exactly at the elements of an update: from its first index on, over its extent.
 constexpr bool holds_in_update(const graph& g, const node& predicate, const node& pad) {
   const auto at = [&](node_id v) -> const node& { return g.nodes[v]; };
   const indexed_span<const dim_map> maps = maps_of(g, pad);

@@ -33,8 +33,8 @@ inline constexpr auto spare_names = numbered_names("spare");
 /// Several dims at once: a pair of names for each, the old one and the new one.
 template <std::size_t Count>
 constexpr value recorded_renames(recorder& in, value x, std::array<dim_ref, Count> names, source where) {
-  // A pair waits while its new name is the old one of another pair. Where pairs wait for each other in a circle, one
-  // of the dims gives its name away first.
+  // A pair waits while its new name is the old one of another pair. If pairs wait for each other in a circle, one of
+  // the dims gives its name away first.
   std::size_t open = 0;
   for (std::size_t i = 0; i < Count; i += 2)
     if (names[i].name != names[i + 1].name) {
@@ -78,7 +78,7 @@ constexpr value recorded_split(recorder& in, value x, dim_ref whole, dim_ref maj
     if (from.has(in.made().find_dim(part->name)) || a == b)
       return in.fail(fault::dim_used_twice, "split", where, part->name);
   if (from.rank >= max_rank) return in.fail(fault::rank_too_high, "split", where);
-  // The dims behind move up by one, so that compilers see where the last one goes.
+  // The dims behind move up by one, so that compilers see the final place of the last one.
   const int at = from.find(w);
   n.type.rank = narrowed(from.rank + 1);
   for (int i = from.rank; i > at + 1; --i) n.type[i] = from[i - 1];
@@ -110,7 +110,7 @@ constexpr value recorded_merge(recorder& in, value x, dim_ref major, dim_ref min
     if (from[i] == a) adjacent.append(n.which[1]);
   }
   if (adjacent != from) {
-    // The parts must lie side by side in memory: one pass that writes them so.
+    // The parts must be adjacent in memory: one pass that writes them so.
     node turned = in.node_on(op::cast, x, where);
     turned.type = adjacent;
     n.in[0] = in.push(turned).id;
@@ -138,7 +138,7 @@ constexpr void adjoint_of_view(reverse_context& c, std::size_t, const node& n, v
 
 namespace cleave { inline namespace v0 { namespace rules {
 
-/// The number of devices of a list of axes, `dynamic` where it is not known.
+/// The number of devices of a list of axes, `dynamic` if it is not known.
 constexpr std::int64_t devices_of(const graph& g, axis_list list) {
   std::int64_t parts = 1;
   for (int i = 0; i < list.size(); ++i) {
@@ -197,8 +197,8 @@ constexpr void view_by_elements(graph& g, std::size_t v, bool shards_minor) {
   else split_by_elements(g, v, shards_minor);
 }
 
-/// Blocks of the whole dim are whole rows of the minor one where the major dim divides evenly; or, where the first axes
-/// have just one device an index of the major dim, blocks of the minor one, if that divides evenly over the others.
+/// Blocks of the whole dim are whole rows of the minor one if the major dim divides evenly; or, if the first axes have
+/// just one device for each index of the major dim, blocks of the minor one, if that divides evenly over the others.
 /// Known for fixed sizes, or promised.
 constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whole) {
   const view_dims dims = dims_of_view(n);
