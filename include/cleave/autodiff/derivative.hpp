@@ -17,7 +17,7 @@ class reverse_pass {
       : in_(recording), c_(recording), regions_(c_) {
     for (const value& w : wanted)
       if (w.ok()) c_.set_depends(w.id);
-    // What a carried value becomes is recorded after it.
+    // The next value of a carry is recorded after it.
     while (find_dependents()) {
     }
     const node* nodes = recording.made().nodes.data();
@@ -39,7 +39,7 @@ class reverse_pass {
   }
 
  private:
-  /// The nodes of a loop, backwards; of what is differentiated all that is not in a loop within.
+  /// The nodes of a loop, backwards; of the differentiated nodes all that are not in a loop within.
   constexpr void sweep(std::size_t end, std::size_t begin, std::uint8_t loop) {
     for (std::size_t v = end; v-- > begin;) {
       regions_.at(v, [&](std::uint8_t in) { return is_visited(in, loop); });
@@ -57,8 +57,9 @@ class reverse_pass {
       in_.derive(before);
     }
   }
-  /// Whether nodes of a loop are visited with those of another: its own, and where the derivative is recorded those of
-  /// all loops around it. What was differentiated may be in other loops, which were over before: they are reversed.
+  /// Whether nodes of a loop are visited with those of another: its own, and in the loop in which the derivative is
+  /// recorded those of all loops around it. The differentiated nodes may be in other loops, which ended before: they
+  /// are reversed.
   constexpr bool is_visited(std::uint8_t in, std::uint8_t loop) const {
     return in == loop || (loop == outer_loop_ && within(c_.loops(), outer_loop_, in));
   }

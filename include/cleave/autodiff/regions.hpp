@@ -9,7 +9,7 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// Stretches of a graph that the backward pass treats in a way of their own: those with their own derivative, and those
+/// Regions of a graph that the backward pass treats in a way of their own: those with their own derivative, and those
 /// whose values are computed again instead of being kept.
 class special_regions {
  public:
@@ -24,7 +24,7 @@ class special_regions {
     for (std::size_t r = in_.regions().size(); r-- > 0;) {
       const recorder::region& last = in_.regions()[r];
       if (last.last != v + 1 || !is_visited(last.loop) || !is_reached(last)) continue;
-      // A copy: what is recorded meanwhile may move the others.
+      // A copy: recording more nodes may move the others.
       const recorder::region region = in_.regions()[r];
       if (region.own_derivative()) own_derivative(region);
       else recompute(region);
@@ -43,7 +43,7 @@ class special_regions {
     return false;
   }
 
-  /// The loop that recomputes a loop of a stretch; 0 after a fault.
+  /// The loop that recomputes a loop of a region; 0 after a fault.
   constexpr std::uint8_t loop_again(reverse_context::loop_table& loops, std::uint8_t loop, source where) {
     if (loops[loop] == 0) {
       loop_info info = c_.loops()[loop - 1u];
@@ -53,9 +53,9 @@ class special_regions {
     }
     return loops[loop];
   }
-  /// A stretch of nodes once more; `enter` is told of what they read from before it, `origin_of` says of what a node
-  /// then is the derivative. Defined before its first caller: clang cannot call a template during constant evaluation
-  /// whose definition follows.
+  /// Records the nodes of a region once more; `enter` is called with each operand from before it, `origin_of` gives the
+  /// operation of whose derivative a node is then part. Defined before its first caller: clang cannot call a template
+  /// during constant evaluation whose definition follows.
   template <class Enter, class Origin>
   constexpr void record_again(node_id first, node_id last, const Enter& enter, const Origin& origin_of) {
     reverse_context::loop_table loops{};
@@ -78,7 +78,7 @@ class special_regions {
     }
     regions_again(first, last, loops);
   }
-  /// The regions within such a stretch, for derivatives of what was recorded once more.
+  /// The regions within such a region, for derivatives of nodes that were recorded once more.
   constexpr void regions_again(node_id first, node_id last, const reverse_context::loop_table& loops) {
     const std::size_t known = in_.regions().size();
     for (std::size_t r = 0; r < known; ++r) {
@@ -97,7 +97,7 @@ class special_regions {
       in_.add(copy, loops[copy.loop] != 0 ? loops[copy.loop] : in_.recording());
     }
   }
-  /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from what it read.
+  /// Recomputation (Griewank 1992; jax.checkpoint): the values of a region are computed again from its operands.
   constexpr void recompute(const recorder::region& r) {
     recomputed_.push_back({r.first, {}});
     indexed_vector<std::uint8_t> met(r.first, 0);
@@ -116,7 +116,7 @@ class special_regions {
     record_again(r.first, r.last, enter, [](const node& n) { return recorder::origin{n.origin, n.gradient}; });
   }
 
-  /// No gradient is better than one that is silently zero: `backward` gives no cotangent of what `forward` captures.
+  /// No gradient is better than one that is silently zero: `backward` gives no cotangents of captures of `forward`.
   constexpr void refuse_captures(const recorder::region& r) {
     const node_id end = r.ahead != 0 ? r.ahead : r.last;
     for (node_id v = r.first; v < end; ++v) {
@@ -135,7 +135,7 @@ class special_regions {
     refuse_captures(r);
     indexed_vector<value> residuals, cotangents;
     for (const value& v : r.residuals) residuals.push_back(c_.primal(v.id));
-    // The operations within have no part in it, but for what a first derivative reads of them.
+    // The operations within have no part in it, except those that a first derivative reads.
     for (const value& v : r.results) {
       cotangents.push_back(c_.whole_cotangent(v));
       c_.drop_cotangent(v.id);
@@ -194,7 +194,7 @@ class special_regions {
   recorder& in_;
   struct recomputed_region {
     node_id first;
-    /// What it reads from before it, and how that was read until then.
+    /// Its operands from before it, each with its node of the backward pass until then.
     indexed_vector<std::pair<node_id, node_id>> outside;
   };
   indexed_vector<recomputed_region> recomputed_{};

@@ -9,9 +9,9 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// The same loop the other way round. The cotangent of a carried value is carried back; those of what is read at an
-/// index are stacked; those of what all iterations read are added up. Between `begin` and `end` the nodes of the loop
-/// are visited backwards.
+/// The adjoint of a loop. The cotangent of a carried value is carried back; those of slices at an index are stacked;
+/// those of values that all iterations read are added up. Between `begin` and `end` the nodes of the loop are visited
+/// backwards.
 class reverse_loop {
  public:
   constexpr reverse_loop(reverse_context& c, std::uint8_t loop)
@@ -20,7 +20,7 @@ class reverse_loop {
   constexpr std::size_t first() const { return first_; }
   constexpr std::size_t last() const { return last_; }
 
-  /// Enters the reverse loop with the cotangents of what the loop gives. False where there are none, or after a fault.
+  /// Enters the reverse loop with the cotangents of the loop's results. False if there are none, or after a fault.
   constexpr bool begin() {
     if (!find_nodes()) return false;
     if (info_.along == no_dim && !info_.once) {
@@ -41,7 +41,7 @@ class reverse_loop {
     return true;
   }
 
-  /// Leaves it: what goes on to the next iteration, what is stacked, and what is added up.
+  /// Leaves it: records the carried, the stacked and the summed cotangents.
   constexpr void end() {
     in_.derive({op::loop_yield, true});
     const indexed_vector<node_id> inside = c_.cotangents();
@@ -64,7 +64,7 @@ class reverse_loop {
 
  private:
   using cotangents = indexed_vector<std::pair<node_id, value>>;
-  /// A carried value: what it becomes in an iteration, and its cotangent, from outside and then as the reverse loop
+  /// A carried value: its next value in an iteration, and its cotangent, from outside and then as the reverse loop
   /// carries it.
   struct carried {
     node_id yield;
@@ -74,7 +74,7 @@ class reverse_loop {
   constexpr bool is_given_by(const node& n) const { return n.of == loop_ && leaves_loop(n.code); }
   constexpr bool is_slice(const node& n) const { return n.of == loop_ && n.code == op::loop_slice; }
 
-  /// The stretch of nodes; false where no cotangent comes in.
+  /// Finds the range of nodes; false if no cotangent comes in.
   constexpr bool find_nodes() {
     first_ = c_.count();
     bool any = false;
@@ -87,7 +87,7 @@ class reverse_loop {
     return any;
   }
 
-  /// Carried values that need a cotangent, with that of what they are after the loop.
+  /// Carried values that need a cotangent, with the cotangent of their value after the loop.
   constexpr void find_carries() {
     const indexed_vector<std::uint8_t> reached = reached_nodes();
     for (std::size_t v = 0; v < c_.count(); ++v) {
@@ -102,7 +102,7 @@ class reverse_loop {
       carries_.push_back({static_cast<node_id>(v), seed});
     }
   }
-  /// Cotangents of what the loop stacks.
+  /// Cotangents of the values that the loop stacks.
   constexpr void find_stacks() {
     for (std::size_t v = 0; v < c_.count(); ++v) {
       const node n = c_.node_at(v);
@@ -130,11 +130,11 @@ class reverse_loop {
     for (const auto& [v, g] : stacks_) c_.add(v, is_stacked(g) ? loop_slice_of(in_, reverse_, g, where_) : g, where_);
   }
 
-  /// What a carried cotangent becomes in an iteration.
+  /// The next value of a carried cotangent.
   constexpr value yielded(value carry, value next, source where) {
     return loop_yield_of(in_, carry, computed_for(in_, "gradient", carry, next, where), where);
   }
-  /// The cotangent of a value after the nodes of the loop have been visited: on to what is outside.
+  /// The cotangent of a value after the nodes of the loop have been visited: passes it to the value outside.
   constexpr void leave(std::size_t v, value g, cotangents& after, cotangents& total) {
     const node n = c_.node_at(v);
     if (is_slice(n) && !info_.once) {
@@ -144,7 +144,7 @@ class reverse_loop {
     }
     if (!is_slice(n) && within(c_.loops(), n.loop, loop_)) return;
     if (in_.at(g).loop != reverse_ && !info_.once) {
-      // Alike in all iterations: so many times.
+      // Equal in all iterations: times their number.
       const value count = in_.count(dim_bit(info_.along), c_.type_of(g).element, n.where);
       total.push_back({static_cast<node_id>(v), in_.elementwise(op::mul, std::array{g, count}, n.where)});
       return;
@@ -154,7 +154,7 @@ class reverse_loop {
                      yielded(sum, in_.elementwise(op::add, std::array{sum, g}, n.where), n.where)});
   }
 
-  /// The nodes of the loop on which something depends that has a cotangent.
+  /// The nodes of the loop on which a value with a cotangent depends.
   constexpr indexed_vector<std::uint8_t> reached_nodes() const {
     indexed_vector<std::uint8_t> reached(c_.count(), 0);
     for (std::size_t v = 0; v < c_.count(); ++v)
@@ -167,7 +167,7 @@ class reverse_loop {
         for (unsigned k = 0; k < n.arity && reached[v] != 0; ++k)
           if (!(n.code == op::loop_yield && k == 1)) reached[n.in[k]] = 1;
       }
-      // What a derivative of its own may give a cotangent, whether it is read or not.
+      // The arguments to which a user's own derivative may give a cotangent, whether they are read or not.
       for (const recorder::region& r : in_.regions()) {
         bool gives = false;
         for (const value& result : r.results) gives = gives || (result.id < reached.size() && reached[result.id] != 0);

@@ -9,8 +9,8 @@
 
 #include <functional>
 
-// Attention by names of dims: queries and keys share `head`, over which they are multiplied; what else they share, as
-// batch and heads, is common; queries alone have `position` (and what else they have, as the groups of grouped-query
+// Attention by names of dims: queries and keys share `head`, over which they are multiplied; their other shared dims,
+// as batch and heads, are common; queries alone have `position` (and further dims, as the groups of grouped-query
 // attention), keys and values `source`. So the same lines are multi-head, multi-query and grouped-query attention
 // (Ainslie et al. 2023).
 
@@ -63,11 +63,11 @@ struct around_ring {
 
 namespace detail {
 
-/// A score that weighs nothing beside any other, yet is a number in its type.
+/// A score whose weight is 0 next to any other, yet is a number in its type.
 constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
 
-/// Scaled products of queries and keys; very low where the mask is false. `at` and `from` are indices with dims of
-/// queries and of keys.
+/// Scaled products of queries and keys; very low if the mask is false. `at` and `from` are indices with dims of queries
+/// and of keys.
 template <class Mask>
 constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask,
                                  const value& at, const value& from) {
@@ -83,7 +83,7 @@ constexpr value attention_scores(const value& q, const value& k, const attention
     for (int i = 0; i < sources.rank; ++i)
       if (!pairs.has(sources[i])) pairs.append(sources[i]);
     const source where = in.at(products).where;
-    // A mask may compare an index with what has other dims, as the lengths of the sentences of a batch.
+    // A mask may compare an index with a value that has other dims, as the lengths of the sentences of a batch.
     const value seen = [&] {
       const recorder::outer_products any_dims(in);
       return mask(in.broadcast(at, pairs, where), from);
@@ -92,8 +92,8 @@ constexpr value attention_scores(const value& q, const value& k, const attention
   }
 }
 
-/// What has been seen of the sources so far (online softmax, Milakov and Gimelshein 2018): the largest score, and
-/// relative to it the sum of the exponentials and the values mixed by them, all of 16 bits in float.
+/// The state after some of the sources (online softmax, Milakov and Gimelshein 2018): the largest score, and relative
+/// to it the sum of the exponentials and the values mixed by them, all of 16 bits in float.
 struct attended {
   value most, total, mixed;
 };
@@ -113,7 +113,7 @@ constexpr attended attend(const attended& so_far, const value& q, const value& k
   return {most, so_far.total * fade + sum(weights, d.source), so_far.mixed * fade + dot(weights, widened(v), d.source)};
 }
 
-/// What attention gives in the end, and what its derivative reads.
+/// The result of attention, and the values that its derivative reads.
 struct attention_result {
   value q, k, v, mixed, most, share;
 };
@@ -191,8 +191,8 @@ CLEAVE_LIFT(blocked_attention)
 /// The same as `blocked_attention`, for positions and sources in chunks along a dim `ring` that is sharded over an axis
 /// (Liu, Zaharia and Abbeel 2023): q is [ring, position, ...], k and v are [ring, source, ...]. Communication: keys and
 /// values are sent around the ring, one chunk at a time, in extent - 1 exchanges, as many bytes as gathering them. The
-/// current chunk is used while the next one is in transit. Beside its own chunk a device has two chunks of keys and
-/// values, and one chunk of scores. In the backward pass keys and values travel again, and their cotangents travel with
+/// current chunk is used while the next one is in transit. Besides its own chunk a device has two chunks of keys and
+/// values, and one chunk of scores. In the backward pass keys and values are sent again, and their cotangents with
 /// them, in extent exchanges; those of 16 bits as floats. The mask sees indices of the whole sequence.
 template <class Mask = no_mask>
 constexpr value ring_attention(operand q, operand k, operand v, const attention_dims& d, dim_ref ring,
@@ -207,7 +207,7 @@ constexpr value ring_attention(operand q, operand k, operand v, const attention_
     return broadcast(chunk, ring, part) * cast<std::int32_t>(count(iota(q, part), part)) + iota(q, part);
   };
   const value at = index(own, d.position);
-  // After t turns chunk i holds what chunk i - t had.
+  // After t exchanges chunk i holds the original chunk i - t.
   const auto sources = [&](const value& t) {
     const value holds = own - t + number;
     return index(holds - holds / number * number, d.source);

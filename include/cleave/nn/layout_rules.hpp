@@ -64,7 +64,7 @@ struct ruled<D, Tensor, Rule, Other, Rest...> : ruled<D, Tensor, Rule + 1, Rest.
 
 } // namespace detail
 
-/// A rule that gives tensors with one dim another dim beside it: the type of `before(batch, microbatch)` and
+/// A rule that gives tensors with one dim another dim next to it: the type of `before(batch, microbatch)` and
 /// `after(layer, stage / model)`.
 template <class D, class Entry, bool Before>
 struct accompanied;
@@ -99,7 +99,7 @@ template <class D, class Tensor, std::size_t Rule, class At, class... Axes, bool
 struct ruled<D, Tensor, Rule, accompanied<At, sharded_dim<D, Axes...>, Before>, Rest...>
     : kept_axes<D, Tensor, Rule, Axes...> {};
 
-/// All dims of a tensor, with those that the rules put beside them.
+/// All dims of a tensor, with those that the rules add.
 template <class Done, class Rules, class... D>
 struct expanded {
   using type = Done;
@@ -134,7 +134,7 @@ struct layout_rules {
     return laid_out(typename detail::expanded<detail::dim_list<>, detail::dim_list<Rules...>, D...>::type{});
   }
 
-  /// Inside a function: x, with all its dims pinned to what the rules say.
+  /// Inside a function: x, with all its dims pinned as the rules say.
   friend constexpr value constrain(operand x, const layout_rules&) {
     if (!x.from.ok()) return x.from;
     const graph& g = x.from.in->made();

@@ -36,8 +36,8 @@ struct moe_result {
 };
 
 namespace detail {
-/// A choice of one expert for every token, in order: which, with what probability, and the position among the
-/// tokens that chose the same expert.
+/// A choice of one expert for every token, in order: its number, its probability, and the position among the tokens
+/// that chose the same expert.
 struct routed {
   value expert, gate, hits, position;
 };
@@ -53,7 +53,7 @@ constexpr routed route(const value& gates, const value& open, const value& taken
   return r;
 }
 
-/// The slots of each token's experts, -1 where it got none, and the weights of their results.
+/// The slots of each token's experts, -1 if it got none, and the weights of their results.
 struct expert_slots {
   int count = 0;
   fixed_array<value, 2> slot{}, gate{};

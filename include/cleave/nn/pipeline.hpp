@@ -48,7 +48,7 @@ namespace detail {
 
 constexpr value remainder(const value& a, const value& b) { return a - a / b * b; }
 
-/// Which microbatch is where at which tick. Microbatch g * stages + j enters at tick g * rounds * stages + j; each of
+/// The stage of each microbatch at each tick. Microbatch g * stages + j enters at tick g * rounds * stages + j; each of
 /// its rounds takes as many ticks as there are stages.
 struct pipeline_schedule {
   pipeline_dims dims;
@@ -56,7 +56,7 @@ struct pipeline_schedule {
   /// The number of stages.
   value stages{};
 
-  /// What enters the first stage at each tick.
+  /// The microbatch that enters the first stage at each tick.
   constexpr value fed(const operand& x, const value& tick_number) const {
     const value turn = tick_number / stages, group = turn / dims.rounds;
     const value enters = select(turn == group * dims.rounds, group * stages + remainder(tick_number, stages), -1);

@@ -41,10 +41,10 @@ template <class H, class M, class P>
 self_attention_options(H, M, P, double) -> self_attention_options<H, M, P>;
 
 /// Attention of a sequence to itself (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries, keys and
-/// values, and the attention result is mapped back to `embed`. `heads` are the dims that the weights have beside
-/// `embed` and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the
-/// name of `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only
-/// the last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
+/// values, and the attention result is mapped back to `embed`. `heads` are the dims of the weights other than `embed`
+/// and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the name of
+/// `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only the
+/// last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
 template <class Q, class K, class O, class How = all_scores, class Mask = no_mask, class Pin = std::identity,
           std::convertible_to<dim_ref>... Heads>
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,

@@ -29,8 +29,7 @@ struct without_entry<Mesh, Out, sharding<Mesh, nothing_unreduced, Done...>, At, 
                     At + 1, Rest...> {};
 
 /// The layout of a mean over one of the last two dims: those that remain keep their axes. Tensors of one dim or none
-/// have one second moment, which is kept whole beside the rows; beside the columns there is a number that nothing
-/// reads.
+/// have one second moment, which is kept whole with the rows; with the columns there is a number that nothing reads.
 template <class Sharding, position Out>
 struct without_dim;
 template <class Mesh, class Unreduced, class... P, position Out>
@@ -121,7 +120,7 @@ constexpr value mean_like(const value& x, const value& like) {
   return gone == 0 ? x : in.reduce(reduction::sum, x, gone, where) / in.count(gone, element_in(x), where);
 }
 
-/// One weight and what is known of its update.
+/// One weight and the state of its update.
 struct adafactor_leaf {
   value weight, gradient, row, column;
   /// Whether its second moment is kept as means over two dims; otherwise it is kept in `row`.
@@ -130,8 +129,8 @@ struct adafactor_leaf {
   value length{}, size{};
 };
 
-// Each of these functions computes one mean for all leaves, and only then what needs it: so the reductions of all
-// leaves are adjacent and share messages.
+// Each of these functions computes one mean for all leaves before any reader of it: so the reductions of all leaves are
+// adjacent and share messages.
 
 /// The new means of squared gradients, along rows and along columns.
 constexpr void average_squares(indexed_vector<adafactor_leaf>& all, const value& fresh, double epsilon) {

@@ -5,17 +5,17 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/expr/values.hpp>
 
-// What optimizers need to know of the leaves of an aggregate.
+// Functions of optimizers on the leaves of an aggregate.
 
 namespace cleave { inline namespace v0 { namespace optim { namespace detail {
 
-/// A number that is given, as a literal or as a rank-0 value, beside a value.
+/// A number that is given, as a literal or as a rank-0 value, in the element type of a value.
 template <class T>
 constexpr auto in_type_of(const T& x, const value& beside) {
   if constexpr (is_number<T>) return x;
   else return in_type(x, element_in(beside));
 }
-/// A rank-0 value that takes the element type of the tensor beside it, as numbers do.
+/// A rank-0 value that takes the element type of the tensor that it is combined with, as numbers do.
 constexpr value as_number(value x) {
   x.number = true;
   return x;

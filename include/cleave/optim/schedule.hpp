@@ -8,8 +8,8 @@
 
 // Learning rates that follow the number of steps done, which counts from 0. A schedule is a value with a call operator:
 // on the host it takes a number and gives a double, inside a function it takes a rank-0 value of any real type and
-// gives one, which takes the element type of the tensor beside it. No communication. Faults: not_floating for complex
-// and bool steps.
+// gives one, which takes the element type of the tensor that it is combined with. No communication. Faults:
+// not_floating for complex and bool steps.
 
 namespace cleave { inline namespace v0 { namespace optim {
 
@@ -39,7 +39,7 @@ constexpr value least(const value& a, double b) { return minimum(a, b); }
 constexpr double most(double a, double b) { return a < b ? b : a; }
 constexpr value most(const value& a, double b) { return maximum(a, b); }
 
-/// The part that is done of a stretch of steps, from 0 to 1. One of no length is done.
+/// The part of a range of steps that is done, from 0 to 1. An empty range is done.
 template <class Step>
 constexpr Step part_done(const Step& step, double first, double length) {
   if (length <= 0) return like(step, 1);
@@ -53,8 +53,8 @@ struct constant_rate {
   double rate;
 
   /// The rate after this many steps, counted from 0. A number gives a double, on the host. Inside a function a rank-0
-  /// value gives a rank-0 value, which takes the element type of the tensor beside it. Fault: not_floating for complex
-  /// and bool steps.
+  /// value gives a rank-0 value, which takes the element type of the tensor that it is combined with. Fault:
+  /// not_floating for complex and bool steps.
   template <class Step>
   constexpr auto operator()(const Step& step) const {
     return detail::rate_of(detail::like(detail::step_done(step), rate));

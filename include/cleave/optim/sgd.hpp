@@ -7,7 +7,7 @@
 namespace cleave { inline namespace v0 { namespace optim {
 
 /// One step of gradient descent, leaf by leaf: weights - rate * gradients. `rate` is a number or a rank-0 value.
-/// Layouts are those of the weights. Communication: only what brings the gradients there.
+/// Layouts are those of the weights. Communication: only that which brings the gradients into these layouts.
 template <class Weights, class Rate>
 constexpr Weights sgd(const Weights& weights, const Weights& gradients, const Rate& rate,
                       source where = source::here()) {

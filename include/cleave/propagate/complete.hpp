@@ -12,15 +12,15 @@ using completion = indexed_vector<layout>;
 
 namespace detail {
 
-/// What propagation works on. Constant evaluation reads arrays through plain pointers: a call of std::vector's
+/// The state of propagation. Constant evaluation reads arrays through plain pointers: a call of std::vector's
 /// operator[] costs it three times as much.
 struct propagation {
   const graph& g;
   const factor_table& factors;
   completion layouts;
-  /// Positions that may not change: what the user wrote.
+  /// Positions that the user wrote, which may not change.
   indexed_vector<std::uint8_t> fixed;
-  /// Readers, grouped by what they read.
+  /// Readers, grouped by the node that they read.
   indexed_vector<std::size_t> first_reader;
   indexed_vector<node_id> readers;
   /// Whether a tensor of a node changed since the node was last looked at.
@@ -72,7 +72,7 @@ constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list
   return true;
 }
 
-/// What the user wrote: layouts of values, which are fixed, and of results. A result guides completion like an
+/// The layouts that the user wrote: of values, which are fixed, and of results. A result guides completion like an
 /// annotation, but does not bind the value that is moved into it.
 constexpr void take_written(propagation& p) {
   for (std::size_t v = 0; v < p.g.nodes.size(); ++v) {
@@ -199,11 +199,12 @@ constexpr void propagate(propagation& p, bool products, bool from_narrow) {
 
 } // namespace detail
 
-/// Completes the layouts of a graph from what the user wrote, to a fixpoint. Order: cheap ops (elementwise, views,
-/// annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that are
-/// broadcast: a bias does not decide over the activations to which it is added. A single element is not sharded. Nodes
-/// in recorded order, factors in the order of the result's dims and then the contracted ones. Lists only grow, so it
-/// ends. Deterministic; what the user wrote is never overridden; conflicts stay for the partitioner, which prices them.
+/// Completes the layouts of a graph from those that the user wrote, to a fixpoint. Order: cheap ops (elementwise,
+/// views, annotations) forward and backward until nothing changes, then all ops likewise, and last from operands that
+/// are broadcast: a bias does not decide over the activations to which it is added. A single element is not sharded.
+/// Nodes in recorded order, factors in the order of the result's dims and then the contracted ones. Lists only grow, so
+/// it ends. Deterministic; layouts of the user are never overridden; conflicts stay for the partitioner, which prices
+/// them.
 constexpr completion complete(const graph& g, const factor_table& factors) {
   detail::propagation p(g, factors);
   detail::find_readers(p);

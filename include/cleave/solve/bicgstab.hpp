@@ -73,9 +73,9 @@ CLEAVE_LIFT(bicgstab_statement)
 /// not be symmetric. The arguments are those of `cg`; neither `a` nor `m` need be symmetric.
 ///
 /// `b` has any dims and any layout; its element type is float or double. An iteration applies `a` and `m` twice.
-/// Communication in each: theirs, and three all-reduces, of one number, of two and of two. The method breaks down where
-/// a coefficient is 0 or not finite: then start again from the solution, or use `gmres`. There is no derivative.
-/// Faults: not_floating, not_a_count, operator_changes_type.
+/// Communication in each: theirs, and three all-reduces, of one number, of two and of two. The method breaks down if a
+/// coefficient is 0 or not finite: then start again from the solution, or use `gmres`. There is no derivative. Faults:
+/// not_floating, not_a_count, operator_changes_type.
 template <class A, class M = identity, Dim... History>
 constexpr auto bicgstab(const A& a, operand b, const options& when = {}, const M& m = {}, const History&... history) {
   return detail::bicgstab_of(a, b, when, m, history...);

@@ -8,7 +8,7 @@ namespace cleave { inline namespace v0 { namespace solve {
 
 namespace detail {
 
-/// What conjugate gradients carry from one iteration to the next; z is the preconditioned residual.
+/// The values that conjugate gradients carry from one iteration to the next; z is the preconditioned residual.
 template <class Loop>
 struct cg_state {
   value x, r, p, rz;
@@ -18,7 +18,7 @@ struct cg_state {
 template <class Loop, class A, class M>
 constexpr auto cg_step(const Loop& loop, const A& a, const M& m, const cg_state<Loop>& s) {
   const value q = loop.applied(a, s.p);
-  // Where the method breaks down, nothing moves any more.
+  // If the method breaks down, nothing moves any more.
   const auto moved = [&] {
     const called_at user(loop.b);
     const value pq = inner(s.p, q), sound = (pq > 0) & loop.finite(pq), alpha = s.rz / pq;
@@ -62,7 +62,7 @@ constexpr auto cg_of(const A& a, operand b, const options& when, const M& m, con
 ///
 /// `b` has any dims and any layout; its element type is float or double. Communication in each iteration: that of `a`
 /// and of `m`, and two all-reduces of a number (with a preconditioner the second has two numbers). The method breaks
-/// down where p . A p is not positive: A is not positive definite, or not finite. With a dim as the last argument, of
+/// down if p . A p is not positive: A is not positive definite, or not finite. With a dim as the last argument, of
 /// fixed extent, the result has the convergence history. There is no derivative. Faults: not_floating, not_a_count,
 /// operator_changes_type.
 template <class A, class M = identity, Dim... History>

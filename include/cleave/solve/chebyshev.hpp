@@ -6,7 +6,7 @@
 
 namespace cleave { inline namespace v0 { namespace solve {
 
-/// Between what the eigenvalues of an operator lie: literals, or rank-0 values of the function.
+/// The bounds of the eigenvalues of an operator: literals, or rank-0 values of the function.
 struct spectrum {
   /// Not above the lowest eigenvalue, and positive.
   operand lowest;
@@ -80,7 +80,7 @@ CLEAVE_LIFT(chebyshev_statement)
 ///
 /// `b` has any dims and any layout; its element type is float or double. Communication in each iteration: that of `a`
 /// and of `m`, and one all-reduce of a number, for the test alone. It breaks down when the residual is not finite, as
-/// it grows where eigenvalues lie above the highest. There is no derivative. Faults: not_floating, not_a_count,
+/// it grows if eigenvalues are above the highest. There is no derivative. Faults: not_floating, not_a_count,
 /// operator_changes_type.
 template <class A, class M = identity, Dim... History>
 constexpr auto chebyshev(const A& a, operand b, const spectrum& between, const options& when = {}, const M& m = {},

@@ -11,7 +11,7 @@ namespace cleave { inline namespace v0 { namespace solve {
 
 namespace detail {
 
-/// Two dims for the vectors of a cycle of so many iterations: one more than iterations. Their names belong to GMRES.
+/// Two dims for the vectors of a cycle of `Restart` iterations: one more than iterations. Their names belong to GMRES.
 template <int Restart>
 struct krylov {
   static constexpr auto letters = [] {
@@ -27,9 +27,9 @@ struct krylov {
   static constexpr dim_ref column{std::string_view(other_letters.data(), 15), Restart + 1};
 };
 
-/// What a cycle carries: the basis, its last vector, the Hessenberg matrix, whose columns lie along the dim `column`,
-/// and how many columns there are. `null` is the vector c with c H = 0 and first element 1: the residual of the least
-/// squares problem is a multiple of it, so that no rotations are needed (Ayachour 2003).
+/// The values that a cycle carries: the basis, its last vector, the Hessenberg matrix, whose columns are along the dim
+/// `column`, and the number of columns. `null` is the vector c with c H = 0 and first element 1: the residual of the
+/// least squares problem is a multiple of it, so that no rotations are needed (Ayachour 2003).
 template <class Loop>
 struct gmres_cycle {
   value basis, last, hessenberg, null, columns;
@@ -40,7 +40,7 @@ struct gmres_state {
   value x, r;
   typename Loop::state loop;
 };
-/// What back substitution carries from column to column.
+/// The values that back substitution carries from column to column.
 struct substitution {
   value right, column;
 };
@@ -118,7 +118,7 @@ class gmres_method {
     const value w = once - dot(again, c.basis, dims::basis);
     const value all = h + again;
     const value length = norm(w);
-    // Where the space is exhausted the length is 0 but for rounding.
+    // If the space is exhausted the length is 0 but for rounding.
     const double precision = element_in(loop_.b.from) == element::f32 ? 0x1p-23 : 0x1p-52;
     const value below = maximum(length, precision * sqrt(sum(all * all) + length * length));
     const value unit = w / below;
@@ -197,7 +197,7 @@ CLEAVE_LIFT_TEMPLATE(gmres_statement, int Restart, Restart)
 /// layout. The vectors are made orthogonal by classical Gram-Schmidt, twice (Giraud, Langou, Rozloznik and van den
 /// Eshof 2005). Communication in each iteration: that of `a` and of `m`, two all-reduces of Restart + 1 numbers, and
 /// one of a number. After each cycle the true residual takes `a` once more. The residuals of the history within a cycle
-/// are those of the least squares problem. It breaks down where a number is not finite. There is no derivative. Faults:
+/// are those of the least squares problem. It breaks down if a number is not finite. There is no derivative. Faults:
 /// not_floating, not_a_count, operator_changes_type, rank_too_high.
 template <int Restart = 30, class A, class M = identity, Dim... History>
   requires(Restart > 0 && Restart < 100'000'000)

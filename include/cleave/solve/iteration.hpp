@@ -6,12 +6,13 @@
 #include <cleave/expr/values.hpp>
 #include <cleave/solve/errors.hpp>
 
-// What the iterative methods share: when they stop, what they return, and how they apply operators. The methods are
-// written with the public functions on values, so that a solve is planned as a whole, also inside a larger function.
+// The common parts of the iterative methods: when they stop, their results, and how they apply operators. The methods
+// are written with the public functions on values, so that a solve is planned as a whole, also inside a larger
+// function.
 
 namespace cleave { inline namespace v0 { namespace solve {
 
-/// When a method stops, and where it starts: `cg(laplacian, b, {.tolerance = 1e-10, .iterations = 200})`.
+/// When a method stops, and its first approximation: `cg(laplacian, b, {.tolerance = 1e-10, .iterations = 200})`.
 struct options {
   /// The method has converged when the norm of its residual is at most this times the norm of the right-hand side. A
   /// literal, or a rank-0 value of the function.
@@ -21,8 +22,7 @@ struct options {
   /// The first approximation, with the dims of the right-hand side. Zeros if there is none. Inside functions only.
   value start{};
 
-  /// The most iterations, where they are a literal. Throws number_error where that is not a whole number from 0 to
-  /// 2^31 - 1.
+  /// The most iterations, if they are a literal. Throws number_error if that is not a whole number from 0 to 2^31 - 1.
   constexpr std::int32_t literal_iterations() const {
     const double most = iterations.literal;
     if (!(most >= 0 && most <= 0x7fffffff) || most != static_cast<double>(static_cast<std::int32_t>(most)))
@@ -43,7 +43,7 @@ enum class ended : std::int32_t {
   broke_down = 2,
 };
 
-/// What a method returns. Its fields may be results of a function: write `std::tuple<Field, Number, Count, Count>` for
+/// The result of a method. Its fields may be results of a function: write `std::tuple<Field, Number, Count, Count>` for
 /// it, or a struct with these fields.
 struct result {
   /// The last approximation, with the dims of the right-hand side.
@@ -83,13 +83,13 @@ constexpr bool is_floating_vector(const operand& b, std::string_view method) {
   return b.from.in->fail(fault::not_floating, method, b.where).ok();
 }
 
-/// What a lambda returns: nvcc cannot write the type of `std::array<value, 2>{a, b}` there for g++.
+/// The return type of a lambda: nvcc cannot write the type of `std::array<value, 2>{a, b}` there for g++.
 struct two_values {
   value first, second;
 };
 constexpr value inner(const value& a, const value& b) { return sum(a * b); }
 constexpr value norm(const value& a) { return sqrt(sum(a * a)); }
-/// x / y, and 0 where y is 0: the step of a direction that is finished.
+/// x / y, and 0 if y is 0: the step of a direction that is finished.
 constexpr value quotient(const value& x, const value& y) { return select(y == 0, zeros_like(x), x / y); }
 
 /// The iterations of one solve: counts them, keeps their residuals, and knows when to stop. `Histories` is 0 or 1.
@@ -97,8 +97,8 @@ template <std::size_t Histories>
 struct iteration {
   static_assert(Histories <= 1);
   using result_type = std::conditional_t<Histories == 0, result, result_with_history>;
-  /// What a loop carries: the norm of the residual, the number of iterations, whether the method can go on, and the
-  /// history.
+  /// The values that a loop carries: the norm of the residual, the number of iterations, whether the method can
+  /// continue, and the history.
   struct state {
     value residual, count, sound;
     std::array<value, Histories> history;
@@ -108,8 +108,8 @@ struct iteration {
   options when;
   std::array<dim_ref, Histories> along{};
   value limit{};
-  /// Whether a residual below the limit can be told from one whose square is too small for the type. Always, where it
-  /// is not given.
+  /// Whether a residual below the limit can be told from one whose square is too small for the type. Always, if it is
+  /// not given.
   value measured{};
 
   constexpr iteration(const operand& right, const options& o, const std::array<dim_ref, Histories>& steps)
@@ -133,7 +133,7 @@ struct iteration {
   constexpr value number(double x, element type = element::i32) const { return b.from.in->constant(x, type, b.where); }
   constexpr bool starts() const { return when.start.in != nullptr; }
   constexpr value start() const { return starts() ? like_b(when.start) : zeros_like(b); }
-  /// What an operator or a preconditioner returns. It has the dims of the right-hand side: without a dim it would be
+  /// The result of an operator or a preconditioner. It has the dims of the right-hand side: without a dim it would be
   /// broadcast along it.
   template <class F>
   constexpr value applied(const F& f, const value& x) const {
@@ -149,7 +149,7 @@ struct iteration {
   constexpr value all() const {
     return when.iterations.is_literal ? number(when.iterations.literal) : when.iterations.from;
   }
-  /// How many iterations there may be: none if the first residual is small enough, or not a number.
+  /// The number of iterations allowed: none if the first residual is small enough, or not a number.
   constexpr operand most(const state& first) const {
     const called_at user(b);
     const double given = when.iterations.literal;

@@ -6,8 +6,8 @@
 
 namespace cleave { inline namespace v0 { namespace solve {
 
-/// What power iteration returns: the fields of `result` with an eigenvalue after the vector. The residual is
-/// |A v - lambda v| / |lambda| for a vector of length 1.
+/// The result of power iteration: the fields of `result` with an eigenvalue after the vector. The residual is |A v -
+/// lambda v| / |lambda| for a vector of length 1.
 struct eigenpair {
   /// The eigenvector, of length 1, and the eigenvalue: a rank-0 value of the element type of the vector.
   value vector, eigenvalue;
@@ -24,7 +24,7 @@ struct eigenpair_with_history {
 
 namespace detail {
 
-/// What power iteration carries; the image of v is divided by the eigenvalue.
+/// The values that power iteration carries; the image of v is divided by the eigenvalue.
 template <class Loop>
 struct power_state {
   value v, image, eigenvalue;
@@ -49,7 +49,7 @@ constexpr auto power_of(const A& a, operand start, const options& when, const Hi
     const called_at user(start);
     return value(x / norm(x));
   };
-  // The eigenvalue of a direction and what it leaves.
+  // The eigenvalue of a direction and its residual.
   const auto measured = [&](const value& v, const value& image, const auto& counted) {
     const called_at user(start);
     const value eigenvalue = inner(v, image);
@@ -88,8 +88,8 @@ CLEAVE_LIFT(power_statement)
 ///
 /// It has converged when |A v - lambda v| is at most the tolerance times |lambda|. `options::start` is not read.
 /// `start` has any dims and any layout; its element type is float or double. Communication in each iteration: that of
-/// `a`, and three all-reduces of a number. It breaks down where v . A v is 0 or A v is not finite. There is no
-/// derivative. Faults: not_floating, not_a_count, operator_changes_type.
+/// `a`, and three all-reduces of a number. It breaks down if v . A v is 0 or A v is not finite. There is no derivative.
+/// Faults: not_floating, not_a_count, operator_changes_type.
 template <class A, Dim... History>
 constexpr auto power_iteration(const A& a, operand start, const options& when = {}, const History&... history) {
   return detail::power_of(a, start, when, history...);

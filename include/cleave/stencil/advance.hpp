@@ -10,7 +10,7 @@
 #include <tuple>
 #include <type_traits>
 
-// Several steps for one exchange of halos: each device computes what the later steps read around its shard.
+// Several steps for one exchange of halos: each device computes the neighbours that later steps read around its shard.
 
 namespace cleave { inline namespace v0 { namespace stencil {
 
@@ -23,7 +23,7 @@ inline constexpr bool is_field<field<Which, Width, D...>> = true;
 
 } // namespace detail
 
-/// A field that is read around an element: what `star` and `box` give.
+/// A field that is read around an element: the result of `star` and `box`.
 template <class T>
 concept Field = detail::is_field<std::remove_cvref_t<T>>;
 
@@ -33,9 +33,9 @@ concept Field = detail::is_field<std::remove_cvref_t<T>>;
 ///
 /// The result is that of `Steps` single steps, bit for bit. Communication: one exchange, of halos that are as wide as
 /// all steps reach. In each step but the last one a device also computes the elements around its shard that later steps
-/// read, which pays where messages take longer. A halo is fetched instead if f is not elementwise, if it reads more
-/// than five arrays, or if the halo would reach more than 64 elements in all along a dim. Faults: neighbour_too_far,
-/// and those of f.
+/// read, which pays if messages take longer. A halo is fetched instead if f is not elementwise, if it reads more than
+/// five arrays, or if the halo would reach more than 64 elements in total along a dim. Faults: neighbour_too_far, and
+/// those of f.
 template <int Steps, class F, Field... Fields>
   requires(Steps > 0 && sizeof...(Fields) > 0)
 constexpr auto advance(const F& f, const Fields&... fields) {

@@ -6,7 +6,7 @@
 
 #include <concepts>
 
-// What a stencil reads where a neighbour lies outside of the domain: a condition for each face.
+// The elements that a stencil reads outside of the domain: a condition for each face.
 
 namespace cleave { inline namespace v0 { namespace stencil {
 
@@ -18,7 +18,7 @@ enum class outside : std::uint8_t { given, outermost, mirrored_at_element, mirro
 
 } // namespace detail
 
-/// What lies outside of one face of the domain: `fixed(1.0)`, `zero_gradient`, `reflecting`, `wall` or `odd_wall`.
+/// The condition of one face of the domain: `fixed(1.0)`, `zero_gradient`, `reflecting`, `wall` or `odd_wall`.
 struct face {
   detail::outside what = detail::outside::given;
   /// Mirrored elements have the opposite sign.
@@ -32,11 +32,11 @@ struct ring {};
 
 /// Along this dim the domain is a ring: before its first element comes its last one.
 inline constexpr ring periodic{};
-/// Outside are copies of the outermost element. Where elements are the means of cells, the derivative at the face of
-/// the outermost cell is 0.
+/// Outside are copies of the outermost element. If elements are the means of cells, the derivative at the face of the
+/// outermost cell is 0.
 inline constexpr face zero_gradient{detail::outside::outermost};
-/// Outside is the mirror image at the centre of the outermost element: element -1 is element 1. Where elements are
-/// points, the derivative at the outermost point is 0.
+/// Outside is the mirror image at the centre of the outermost element: element -1 is element 1. If elements are points,
+/// the derivative at the outermost point is 0.
 inline constexpr face reflecting{detail::outside::mirrored_at_element};
 /// Outside is the mirror image at the face of the outermost cell: element -1 is element 0, -2 is 1. The pressure at a
 /// wall, and the velocity along it.
@@ -49,7 +49,7 @@ constexpr face fixed(operand x) { return {detail::outside::given, false, x}; }
 /// A dim of the domain with the conditions of its two faces; made by `along`.
 template <Dim D>
 struct boundary {
-  /// What lies before the first element, and behind the last one.
+  /// The faces before the first element, and behind the last one.
   face low, high;
   bool is_ring = false;
 };
@@ -76,7 +76,7 @@ struct domain_dim {
   dim_ref dim{};
   face low{}, high{};
   bool is_ring = false;
-  /// How neighbours are read that may lie outside. Where this says all of the condition, nothing else is computed.
+  /// The border of reads outside of the dim. If it expresses the whole condition, nothing else is computed.
   border read = border::zero;
   bool complete = false;
 

@@ -35,12 +35,12 @@ namespace detail {
 template <std::size_t Rank>
 using offsets = std::array<std::int64_t, Rank>;
 
-/// Reads a field around an index that lies in the domain.
+/// Reads a field around an index in the domain.
 template <std::size_t Rank>
 struct reader {
   value from;
   std::array<domain_dim, Rank> dims;
-  /// It was computed by a step before. Devices then know nothing beyond the faces, where each computes its neighbours.
+  /// It was computed by a step before. Each device has then computed its halo itself, and has nothing beyond the faces.
   bool stepped = false;
 
   constexpr value read(const offsets<Rank>& at, source where) const {
@@ -59,7 +59,7 @@ struct reader {
       m.from = m.to = known_dim(from.in->made().find_dim(dims[d].dim.name));
       m.offset.constant = at[d];
       m.outside = stepped && !dims[d].is_ring ? border::zero : dims[d].read;
-      // What a face mirrors lies within the domain.
+      // The source of a mirrored element is within the domain.
       if (m.outside == border::reflect &&
           !from.in->extent_at_least({m.from, std::max(at[d], -at[d]) + 1, true}, "stencil", where))
         return {from.in, no_node};
@@ -70,7 +70,7 @@ struct reader {
     const indexed_span<const dim_map> all(maps.begin(), maps.size());
     return from.in->remap(op::shift, std::array{from}, all, type, where);
   }
-  /// Whether reading beyond the faces of a dim gives what their condition says.
+  /// Whether reading beyond the faces of a dim gives the elements of their condition.
   constexpr bool is_complete(const domain_dim& d) const {
     return d.is_ring || (d.complete && (!stepped || d.read == border::zero));
   }
@@ -81,8 +81,8 @@ struct reader {
       if (at[e] != 0 && !is_complete(dims[e])) return true;
     return false;
   }
-  /// What the condition of a face of dim d gives at an offset along the other dims. A value that has some of these is a
-  /// field of its own with the same conditions.
+  /// The value of the condition of a face of dim d at an offset along the other dims. A value that has some of these is
+  /// a field of its own with the same conditions.
   constexpr operand given_at(const face& f, offsets<Rank> at, std::size_t d, source where) const {
     const value given = f.given.from;
     if (f.given.is_literal || !given.ok()) return f.given;
@@ -91,7 +91,7 @@ struct reader {
       if (e == d || !in.at(given).type.has(in.made().find_dim(dims[e].dim.name))) at[e] = 0;
     return {reader{given, dims}.beyond_faces(at, 0, where), where.file, where.line};
   }
-  /// The element at an offset, or what the conditions of the dims from `d` on give in its place.
+  /// The element at an offset, or the value that the conditions of the dims from `d` on give in its place.
   constexpr value beyond_faces(const offsets<Rank>& at, std::size_t d, source where) const {
     if (d == Rank) return element_at(at, where);
     value x = beyond_faces(at, d + 1, where);
@@ -109,7 +109,7 @@ struct reader {
     };
     if (f.what == outside::given)
       return select(low ? index < nth(away) : index > nth(away), given_at(f, at, d, where), x);
-    // What a face mirrors lies within the domain.
+    // The source of a mirrored element is within the domain.
     const std::int64_t farthest = f.what == outside::outermost             ? 1
                                   : f.what == outside::mirrored_at_element ? away + 1
                                                                            : away;
@@ -134,7 +134,7 @@ struct reader {
 
 /// A field in a function, whose neighbours within `Width` elements may be read: `u(-1, 0)` is the element before this
 /// one along the first dim of the domain. It is made by `star<Width>` or `box<Width>`. A neighbour beyond its
-/// neighbourhood is a compile error. What is read of a field shares one exchange of halos where that moves no more.
+/// neighbourhood is a compile error. All reads of a field share one exchange of halos if that moves no more.
 template <neighbourhood Which, int Width, Dim... D>
   requires(Width > 0 && sizeof...(D) > 0)
 class field {
@@ -156,9 +156,8 @@ class field {
     if (x.ok()) find_dims(x.in->at(x).where);
   }
 
-  /// The neighbour that is so many elements away along each dim of the domain, in the order in which the dims were
-  /// given. Outside of the domain it is what the condition of that face says; in a corner the first dim decides. Fault:
-  /// neighbour_too_far.
+  /// The neighbour at these offsets along the dims of the domain, in the order in which the dims were given. Outside of
+  /// the domain the condition of that face gives it; in a corner the first dim decides. Fault: neighbour_too_far.
   constexpr value operator()(std::conditional_t<true, offset, D>... by) const {
     const std::array<offset, rank> all{by...};
     detail::offsets<rank> at{};
@@ -188,7 +187,7 @@ class field {
   detail::reader<rank> read_;
 };
 
-/// The field x whose neighbours along one dim at a time are read, up to so many elements away. The dims of the domain
+/// The field x whose neighbours along one dim at a time are read, up to `Width` elements away. The dims of the domain
 /// come with their conditions: `star<1>(u, along(row, periodic), along(col, fixed(0), zero_gradient))`. x may have
 /// other dims; those have no neighbours. Layout: any. Faults: dim_missing, dim_used_twice.
 template <int Width, Dim... D>
