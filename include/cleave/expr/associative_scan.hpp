@@ -58,7 +58,7 @@ constexpr X associative_scan(const X& x, dim_ref along, dim_ref chunk, const F& 
       },
       direction::forward, file, line);
 
-  // Totals of all chunks up to each, then of those before it. Where there is none, a neighbour stands in and is not
+  // Totals of all chunks up to each, then of those before it. If there is none, a neighbour stands in and is not
   // chosen.
   X total = totals;
   for (std::int64_t step = 1; step < chunk.extent; step *= 2) {

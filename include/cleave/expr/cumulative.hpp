@@ -42,8 +42,8 @@ constexpr value cumulative_sum(operand x, dim_ref along, running order = running
   return detail::running_total(reduction::sum, x, along, order);
 }
 CLEAVE_LIFT(cumulative_sum)
-/// Running products. The gradient is a linear recurrence from the other end; derivatives of every order are correct
-/// where factors are 0. Otherwise as `cumulative_sum`.
+/// Running products. The gradient is a linear recurrence from the other end; derivatives of every order are correct if
+/// factors are 0. Otherwise as `cumulative_sum`.
 constexpr value cumulative_prod(operand x, dim_ref along, running order = running::forward) {
   return detail::running_total(reduction::prod, x, along, order);
 }

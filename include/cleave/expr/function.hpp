@@ -56,14 +56,14 @@ template <class T, std::size_t N>
 struct trace_type<std::array<T, N>> {
   using type = std::array<typename trace_type<T>::type, N>;
 };
-/// std::tuple, and aggregates of what their parameters name.
+/// std::tuple, and aggregates of the traced forms of their parameters.
 template <template <class...> class Aggregate, class... T>
   requires(!std::derived_from<Aggregate<T...>, value> && !Number<Aggregate<T...>>)
 struct trace_type<Aggregate<T...>> {
   using type = Aggregate<typename trace_type<T>::type...>;
 };
 
-/// What the body receives: a tensor or a number is a plain value there, so that all values have one type and errors
+/// The argument of the body: a tensor or a number is a plain value there, so that all values have one type and errors
 /// have short names.
 template <class A>
 struct given_type {
@@ -124,8 +124,8 @@ struct or_no_fit<F> {
   auto operator()(A&&... args) const -> decltype(std::declval<F&>()(args...));
   no_fit operator()(...) const;
 };
-/// What a call gives, or no_fit. Only the parameters decide whether a call fits. After an error in the body, which the
-/// compiler has reported, there is no result.
+/// The result of a call, or no_fit. Only the parameters decide whether a call fits. After an error in the body, which
+/// the compiler has reported, there is no result.
 template <class F, class... A>
 inline constexpr call_fit fit_of = [] {
   if constexpr (!requires(or_no_fit<F>& f) { f(std::declval<A>()...); }) return call_fit::reported;
@@ -140,7 +140,7 @@ inline constexpr call_fit fit_of = [] {
 /// Whether an object can be the body of a function: its type says everything. A closure that captures is not.
 template <class F>
 inline constexpr bool is_body = std::is_default_constructible_v<F>;
-/// What is wrong with a body, or with a call of it.
+/// The fault of a body, or of a call of it.
 template <class F>
 using body_verdict = rejected<is_body<F> ? fault::none : fault::captures, F>;
 constexpr fault fault_of(call_fit fit) {
@@ -170,7 +170,7 @@ template <class A>
 inline constexpr bool is_result = std::derived_from<A, value> || std::is_aggregate_v<A> || is_tuple<A>;
 template <class A>
 using result_verdict = rejected<is_result<A> ? fault::none : fault::not_an_argument, A>;
-/// What a recording gives, if it gives something.
+/// The result of a recording, if it has one.
 template <bool Known, class Recording>
 struct result_if : std::type_identity<value> {};
 template <class Recording>
@@ -190,14 +190,14 @@ constexpr value refused_call(const Args&... args) {
   return in == nullptr ? value{} : reported(*in);
 }
 
-/// Calls the body of a function or of a loop. A call that does not fit is one error, with the line where it stands.
+/// Calls the body of a function or of a loop. A call that does not fit is one error, at its line.
 template <class F, class... Args>
 constexpr decltype(auto) called(const F& f, Args&... args) {
   constexpr call_fit fit = fit_of<const F, Args&...>;
   if constexpr (fit == call_fit::fits) return f(args...);
   else return say(rejection<fault_of(fit), F, got<sizeof...(Args)>>), refused_call(args...);
 }
-/// The same of a body whose result goes on as a C. A result that cannot is an error too.
+/// The same of a body whose result becomes a C. A result that cannot is an error too.
 template <class C, class F, class... Args>
 constexpr C called_for(const C& instead, const F& f, Args&... args) {
   constexpr call_fit fit = fit_of<const F, Args&...>;
@@ -315,7 +315,7 @@ struct recording<Body, R(Args...)> {
   template <class Result>
   static constexpr void give_results(recorder& in, const mesh_value& mesh, Result& result) {
     traced_form<R> asked{};
-    // Results and what is asked of them are walked side by side, leaf by leaf.
+    // Results and the layouts asked of them are walked together, leaf by leaf.
     indexed_vector<value> leaves;
     if constexpr (detail::is_result<Result> && !std::is_same_v<Result, detail::refused_value>)
       for_each_leaf<detail::is_value>(result, [&](value& v) { leaves.push_back(v); });

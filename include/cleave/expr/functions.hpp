@@ -13,8 +13,8 @@
 
 namespace cleave { inline namespace v0 {
 
-/// For functions made of others: while it lives, new nodes get the line where the user called the function, and faults
-/// its name, if it is given.
+/// For functions made of others: while it lives, new nodes get the line at which the user called the function, and
+/// faults its name, if it is given.
 class called_at {
  public:
   constexpr explicit called_at(const operand& x, std::string_view name = {})
@@ -46,7 +46,7 @@ constexpr element element_beside(const operand& x) {
   return x.is_literal || !x.from.ok() ? element::none : x.from.in->at(x.from).type.element;
 }
 
-/// Comparisons of what is compared already, and logic of numbers: both mean something in C++ that is not meant here.
+/// Comparisons of the results of comparisons, and logic of numbers: C++ gives both a meaning that is not meant here.
 template <std::size_t N>
 constexpr fault misuse_of_bools(op code, const std::array<operand, N>& args, element type) {
   const bool logic = code == op::logical_and || code == op::logical_or || code == op::logical_not;
@@ -57,7 +57,7 @@ constexpr fault misuse_of_bools(op code, const std::array<operand, N>& args, ele
   return fault::none;
 }
 
-/// The operands as values: literals and numbers take the element type of the tensor beside them.
+/// The operands as values: literals and numbers take the element type of the tensor operand.
 template <std::size_t N>
 constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none) {
   recorder* in = recorder_of(args);
@@ -100,10 +100,10 @@ constexpr std::array<dim_ref, sizeof...(D)> dims_of(const D&... d) {
 } // namespace detail
 
 // Elementwise. Operands broadcast by name: one of them has all the dims, in whose memory order the result is.
-/// Arithmetic `-x`, `a + b`, `a - b`, `a * b`, `a / b`; comparisons `==`, `!=`, `<`, `<=`, `>`, `>=`; logic `!x`,
-/// `a & b`, `a | b`. They are elementwise. Operands broadcast by name: one of them has all the dims, and the result has
-/// its memory order. Element types match; literals and numbers take the type of the tensor beside them. Comparisons and
-/// logic give bool. No communication.
+/// Arithmetic `-x`, `a + b`, `a - b`, `a * b`, `a / b`; comparisons `==`, `!=`, `<`, `<=`, `>`, `>=`; logic `!x`, `a &
+/// b`, `a | b`. They are elementwise. Operands broadcast by name: one of them has all the dims, and the result has its
+/// memory order. Element types match; literals and numbers take the type of the tensor operand. Comparisons and logic
+/// give bool. No communication.
 constexpr value operator-(operand x) { return detail::record(op::neg, x); }
 CLEAVE_LIFT_UNARY(-)
 template <Recorded X>
@@ -205,7 +205,7 @@ CLEAVE_LIFT_BINARY(&)
 constexpr value operator|(operand a, operand b) { return detail::record(op::logical_or, a, b); }
 CLEAVE_LIFT_BINARY(|)
 
-/// `yes` where the predicate holds, `no` elsewhere.
+/// `yes` where the predicate is true, `no` elsewhere.
 constexpr value select(operand predicate, operand yes, operand no) {
   return detail::record_elementwise(op::select, std::array{predicate, yes, no});
 }
@@ -219,12 +219,12 @@ constexpr value cast(operand x) {
 }
 CLEAVE_LIFT_TEMPLATE(cast, class T, T)
 
-/// The same values in an element type; x itself where it has that type already.
+/// The same values in an element type; x itself if it has that type already.
 constexpr value in_type(operand x, element type) {
   return !x.from.ok() || detail::element_beside(x) == type ? x.from : cast(x, type);
 }
-/// x in the type in which many numbers of its type are added up: float for 16 bits. What is left unreduced keeps its
-/// type, as it may not be rounded.
+/// x in the type in which many numbers of its type are added up: float for 16 bits. A value that is left unreduced
+/// keeps its type, as it may not be rounded.
 constexpr value widened(operand x) {
   const element type = detail::element_beside(x), wide = accumulator_of(type);
   return wide == type || x.from.in->is_unreduced(x.from) ? x.from : cast(x, wide);
@@ -321,7 +321,7 @@ constexpr value stop_gradient(operand x) { return x.from.in->alias(op::stop_grad
 CLEAVE_LIFT(stop_gradient)
 
 namespace detail {
-/// What keeps exponentials from overflowing and cancels in the end, so that it has no gradient.
+/// The maximum, which keeps exponentials from overflowing and cancels in the end, so that it has no gradient.
 constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max(x, over)); }
 } // namespace detail
 
@@ -363,7 +363,7 @@ constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias,
 }
 CLEAVE_LIFT(layer_norm)
 /// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to
-/// record. Computed where it is read.
+/// record. Computed in the step that reads it.
 template <class T = std::int32_t>
 constexpr value iota(operand beside, dim_ref along) {
   return beside.from.in->iota(along, element_of<T>, beside.where);
@@ -402,10 +402,10 @@ constexpr value one_hot(operand labels, N) {
 constexpr value rename(operand x, dim_ref from, dim_ref to) {
   return detail::recorded_rename(*x.from.in, x.from, from, to, x.where);
 }
-/// Several dims at once, an old and a new name for each: `rename(t, a, c, b, d)` is t_cd where t is t_ab, and
-/// `rename(t, a, b, b, a)` exchanges the names of two dims. A dim whose two names are the same keeps its name. As with
-/// one dim, both have one extent, and no element moves. So contractions are written by the names of their indices:
-/// `dot(v, rename(t, a, c, b, d), c, d)`.
+/// Several dims at once, an old and a new name for each: `rename(t, a, c, b, d)` is t_cd if t is t_ab, and `rename(t,
+/// a, b, b, a)` exchanges the names of two dims. A dim whose two names are the same keeps its name. As with one dim,
+/// both have one extent, and no element moves. So contractions are written by the names of their indices: `dot(v,
+/// rename(t, a, c, b, d), c, d)`.
 template <std::convertible_to<dim_ref>... Names>
   requires(sizeof...(Names) % 2 == 0)
 constexpr value rename(operand x, dim_ref from, dim_ref to, dim_ref next_from, dim_ref next_to, const Names&... more) {

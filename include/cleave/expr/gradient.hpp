@@ -15,7 +15,8 @@ namespace detail {
 /// The number of the node that is recorded next.
 constexpr node_id next_node(const recorder& in) { return static_cast<node_id>(in.made().nodes.size()); }
 
-/// Replaces the leaves by variables: names of their own, so that what else reads the same values is not differentiated.
+/// Replaces the leaves by variables: names of their own, so that other readers of the same values are not
+/// differentiated.
 template <class A>
 constexpr void make_variables(A& a, indexed_vector<value>& all) {
   for_each_leaf<is_value>(a, [&]<class Leaf>(Leaf& leaf) {
@@ -39,8 +40,7 @@ constexpr indexed_vector<value> pulled_back(recorder& in, indexed_span<const val
 
 } // namespace detail
 
-/// Inside a function: the number that is differentiated, the first value of what a loss returns. Fault:
-/// loss_not_scalar.
+/// Inside a function: the number that is differentiated, the first value that a loss returns. Fault: loss_not_scalar.
 template <class Result>
 constexpr value loss_of(Result& result) {
   const indexed_vector<value> leaves = detail::leaf_values(result);
@@ -142,7 +142,7 @@ struct remat_body {
 };
 
 /// Records `forward(args...)`, which gives std::pair(result, residuals), under names of its own, so that derivatives
-/// see it as one thing; `close(region, result, residuals)` adds what its derivative is.
+/// see it as one operation; `close(region, result, residuals)` adds its derivative.
 template <class Forward, class Close, class... Args>
 constexpr auto with_own_derivative(const Forward& forward, const Close& close, std::tuple<Args...> all) {
   recorder::region r;
@@ -155,7 +155,8 @@ constexpr auto with_own_derivative(const Forward& forward, const Close& close, s
   auto [result, residuals] = call_with_items([&](auto&... a) { return forward(a...); }, all);
   const indexed_vector<value> unnamed = leaf_values(result);
   for_each_leaf<is_value>(result, named);
-  // A result that is kept is kept under its name, so that a second derivative flows through what the first one reads.
+  // A kept result is kept under its name, so that a second derivative flows through the values that the first one
+  // reads.
   const indexed_vector<value> results = leaf_values(result);
   for_each_leaf<is_value>(residuals, [&]<class Leaf>(Leaf& leaf) {
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -198,7 +199,7 @@ struct custom_body {
     auto back = Backward{}(residuals, cotangent);
     return leaf_values(back);
   }
-  /// What a rule captures does not live until there is a derivative, so it is recorded at once, for stand-ins of the
+  /// The captures of a rule do not live until there is a derivative, so it is recorded at once, for stand-ins of the
   /// cotangents, and once more then.
   template <class Residuals, class Result>
   constexpr void record_ahead(recorder::region& r, Result cotangent, const Residuals& residuals) const {

@@ -10,8 +10,8 @@
 
 #include <utility>
 
-// Loops whose body is planned once. Bodies are functions or lambdas of values; what they read from outside is read
-// there, and what does not change from one iteration to the next is computed once, before.
+// Loops whose body is planned once. Bodies are functions or lambdas of values; values from outside are read in the
+// body, and loop-invariant values are computed once, before.
 
 namespace cleave { inline namespace v0 {
 
@@ -20,7 +20,7 @@ enum class direction : std::uint8_t { forward, backward };
 
 namespace detail {
 
-/// The same aggregate with other leaves; refused values where there are not as many.
+/// The same aggregate with other leaves; refused values if their number differs.
 template <class A>
 constexpr A with_leaves(A all, recorder& in, indexed_span<const value> values) {
   indexed_vector<value> given = leaf_values(all);
@@ -54,7 +54,7 @@ inline constexpr bool has_only_numbers<std::tuple<A...>> = (has_only_numbers<A> 
 template <class A, class B>
 inline constexpr bool has_only_numbers<std::pair<A, B>> = has_only_numbers<A> && has_only_numbers<B>;
 
-/// The recorder of the values beside the numbers, or null.
+/// The recorder of the values among numbers, or null.
 template <class A>
 constexpr recorder* recorder_beside_numbers(const A& all) {
   if constexpr (std::is_arithmetic_v<A>) {
@@ -88,8 +88,7 @@ concept NumbersInCarry = !Statement<C> && has_numbers<C>;
 template <class C>
 concept NumbersAndValues = NumbersInCarry<C> && !has_only_numbers<C>;
 
-/// What a body gives from one iteration to the next, checked against what it was given; faults name the line of the
-/// loop.
+/// Checks the results of a body against the carried values of the next iteration; faults name the line of the loop.
 constexpr bool carry_on(recorder& in, std::string_view op, indexed_span<const value> carried,
                         indexed_span<const value> given, source where, indexed_vector<value>& last) {
   if (given.size() != carried.size()) {
@@ -111,7 +110,7 @@ constexpr value count_of(recorder& in, const operand& most, std::string_view op)
   return counts ? in.constant(most.literal, element::i32, most.where) : in.fail(fault::not_a_count, op, most.where);
 }
 
-/// What a predicate says of what a body made. One that gives a bool of C++ would end the loop always or never.
+/// The predicate of the results of a body. One that gives a bool of C++ would end the loop always or never.
 template <class P, class C>
 constexpr value held_by(const P& done, const C& next) {
   constexpr call_fit fit = fit_of<const P, const C&>;
@@ -266,7 +265,7 @@ constexpr auto repeat_until(const C& init, const F& f, const P& done, operand mo
   return repeat_until(detail::with_values(*detail::recorder_beside_numbers(init), init, most.where), f, done, most);
 }
 
-/// What is known of a loop after it.
+/// The facts of a loop after it.
 struct loop_report {
   /// How many iterations it had: a rank-0 int32.
   value iterations;
@@ -274,8 +273,8 @@ struct loop_report {
   value converged;
 };
 
-/// repeat_until with a report: a std::pair of what repeat_until returns and a loop_report. The values of the report may
-/// be results of the function, and the function may compute with them.
+/// repeat_until with a report: a std::pair of the result of repeat_until and a loop_report. The values of the report
+/// may be results of the function, and the function may compute with them.
 template <class C, class F, class P>
   requires(!Statement<C> && !detail::NumbersAndValues<C>)
 constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
@@ -338,7 +337,7 @@ constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, c
 }
 
 namespace detail {
-/// What a branch gives: values, and not a number of C++.
+/// The results of a branch: values, and not a number of C++.
 template <class F, class... Args>
 constexpr auto branch_result(const F& body, const Args&... args) {
   constexpr call_fit fit = fit_of<const F, const Args&...>;
@@ -347,12 +346,12 @@ constexpr auto branch_result(const F& body, const Args&... args) {
   else if constexpr (is_result<std::remove_cvref_t<decltype(body(args...))>>) return body(args...);
   else return say(rejection<fault::number_from_branch, decltype(body(args...))>), refused_call(args...);
 }
-/// Runs a body once or not at all; where it does not run the values are those given, or 0 where none are.
+/// Runs a body once or not at all; if it does not run, the result is the given values, or 0 if there are none.
 template <class F, class... Args>
 constexpr auto branch(recorder& in, value holds, indexed_span<const value> otherwise, source where, const F& body,
                       const Args&... args) {
   const std::uint8_t loop = in.enter({no_dim, false, 0, 1, true}, where);
-  // Read within, so that what follows from them alone is computed within.
+  // Read within, so that values that depend on them alone are computed within.
   const auto inside = [&](auto all) {
     indexed_vector<value> read;
     for (const value& v : leaf_values(all)) {
@@ -392,7 +391,7 @@ constexpr auto cond(operand predicate, const Yes& yes, const No& no, const Args&
   if (predicate.from.ok() &&
       (in.at(predicate.from).type.rank != 0 || in.at(predicate.from).type.element != element::boolean))
     predicate.from = in.fail(fault::not_a_predicate, "cond", where);
-  // One branch that is wrong is one error: the other is most often wrong alike.
+  // One wrong branch is one error: the other most often has the same fault.
   constexpr bool fits = detail::fit_of<const Yes, const Args&...> == detail::call_fit::fits;
   if constexpr (!fits) {
     return static_cast<void>(detail::branch_result(yes, args...)), detail::reported(predicate.from);

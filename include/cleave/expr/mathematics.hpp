@@ -8,7 +8,7 @@
 #include <concepts>
 #include <numbers>
 
-// Functions of <cmath> beside those of expr/functions.hpp, as elementwise operations with derivatives. Nothing moves.
+// Functions of <cmath> besides those of expr/functions.hpp, as elementwise operations with derivatives. Nothing moves.
 // Element types: float, double, and 16-bit floating-point numbers, which are computed as float. Faults:
 // no_function_for_element, and operand_count.
 
@@ -161,7 +161,7 @@ constexpr value cbrt(operand x) {
   CLEAVE_RECORDS(cbrt, x);
 }
 CLEAVE_LIFT(cbrt)
-/// 1 - erf(x). Accurate where erf(x) is close to 1.
+/// 1 - erf(x). Accurate if erf(x) is close to 1.
 template <class Once = void>
 constexpr value erfc(operand x) {
   CLEAVE_RECORDS(erfc, x);
@@ -179,7 +179,7 @@ constexpr value trunc(operand x) {
   CLEAVE_RECORDS(trunc, x);
 }
 CLEAVE_LIFT(trunc)
-/// The nearest integer; away from 0 where two are, as in <cmath>. Its gradient is 0.
+/// The nearest integer; of two the one away from 0, as in <cmath>. Its gradient is 0.
 template <class Once = void>
 constexpr value round(operand x) {
   CLEAVE_RECORDS(round, x);

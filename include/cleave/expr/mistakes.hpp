@@ -9,8 +9,8 @@
 
 namespace cleave { inline namespace v0 {
 
-// Operators that values and tensors do not have, and operands that they do not take. Each is one error at the line
-// where it stands, instead of a list of the operators of all libraries.
+// Operators that values and tensors do not have, and operands that they do not take. Each is one error at its line,
+// instead of a list of the operators of all libraries.
 
 namespace detail {
 
@@ -18,21 +18,21 @@ template <class A>
 concept SymbolicOperand = Recorded<A> || Statement<A>;
 template <class A>
 inline constexpr bool is_operand = std::convertible_to<A, operand>;
-/// Operands of which one is a value, and the other nothing that can stand beside it.
+/// Operands of which one is a value, and the other no possible operand with it.
 template <class A, class B>
 concept Mismatched = (Recorded<A> && !is_operand<B>) || (Recorded<B> && !is_operand<A>) ||
                      (Statement<A> && !Statement<B> && !Number<B> && !Recorded<B>) ||
                      (Statement<B> && !Statement<A> && !Number<A> && !Recorded<A>);
 
-/// Something of the right kind to go on with after an error.
+/// A result of the right kind in place of an error.
 template <class A, class... B>
 constexpr auto mistaken(const A& a, const B&... b) {
   if constexpr (Recorded<A> || (Recorded<B> || ...)) return reported_beside(a, b...);
   else return absorbed_statement{};
 }
 
-/// What a function of namespace std is given by mistake. It is converted, so that the library's own function, which is
-/// no template, is called where both are visible (`using std::sin; sin(x)`).
+/// An operand given to a function of namespace std by mistake. It is converted, so that the library's own function,
+/// which is no template, is called if both are visible (`using std::sin; sin(x)`).
 struct standard_operand {
   value from{};
   constexpr standard_operand(const value& x) : from(x) {}
@@ -42,7 +42,7 @@ struct standard_tensor {
   template <Statement A>
   constexpr standard_tensor(const A&) {}
 };
-/// The operand beside it.
+/// Its second operand.
 struct standard_second : standard_operand {
   constexpr standard_second(const value& x) : standard_operand(x) {}
   template <class T>
@@ -67,7 +67,7 @@ CLEAVE_NO_BINARY(>>, no_operator)
 template <class A, class B>
   requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)
 constexpr auto operator<<(const A& a, const B& b) {
-  // Nobody reads what printing returns.
+  // Nobody reads the result of printing.
   using printed = detail::reported_element<decltype(detail::mistaken(a, b))>;
   return say(rejection<fault::no_operator, A, B>), printed(detail::mistaken(a, b));
 }
@@ -130,7 +130,7 @@ constexpr int operator-(const A&) {
   return say(rejection<fault::dim_as_number, A>), 0;
 }
 namespace detail {
-/// What a comparison with a dim gives, in a condition and where a size by name is meant.
+/// The result of a comparison with a dim, in a condition and in place of a size by name.
 struct compared_name {
   constexpr operator bool() const { return false; }
   constexpr operator named_size() const { return {}; }
@@ -225,7 +225,7 @@ CLEAVE_NO_LARGER(max)
 CLEAVE_NO_LARGER(min)
 #undef CLEAVE_NO_LARGER
 
-// What libraries of arrays call otherwise, or have and this one needs not.
+// Functions that libraries of arrays call otherwise, or have and this one needs not.
 #define CLEAVE_WRITTEN(name, instead)                                                            \
   template <class... A>                                                                          \
     requires(detail::SymbolicOperand<A> || ...)                                                  \

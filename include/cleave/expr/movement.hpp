@@ -97,7 +97,7 @@ constexpr value pad(operand x, dim_ref from, dim_ref to, std::int64_t low, std::
 }
 CLEAVE_LIFT(pad)
 
-/// Element i of the result is element i - by of x. `outside` says what lies beyond the ends.
+/// Element i of the result is element i - by of x. `outside` gives the elements beyond the ends.
 constexpr value shift(operand x, dim_ref d, std::int64_t by, border outside = border::zero) {
   detail::remapping r(op::shift, x);
   if (dim_map* m = r.along(d, d)) {
@@ -288,7 +288,7 @@ CLEAVE_LIFT(windows)
 
 /// A slice of dim `from` that begins at `start`, as dim `to`, whose fixed extent is its length. `start` is a literal,
 /// or a rank-0 integer that is known only at run time and is the same on all devices. It is clamped so that the slice
-/// lies within the dim, as in XLA; a literal is not negative. Faults: dim_too_short, not_a_start_index, not_an_index,
+/// is within the dim, as in XLA; a literal is not negative. Faults: dim_too_short, not_a_start_index, not_an_index,
 /// index_negative. Calls throw shape_error if the dim is shorter than the slice.
 constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start) {
   detail::remapping r(op::dynamic_slice, x);
@@ -301,7 +301,7 @@ constexpr value dynamic_slice(operand x, dim_ref from, dim_ref to, operand start
   return r.record();
 }
 CLEAVE_LIFT(dynamic_slice)
-/// x with the elements of `update` in place of its own from index `start` on. Dim `part` of the update lies along dim
+/// x with the elements of `update` in place of its own from index `start` on. Dim `part` of the update is along dim
 /// `whole` of x. A literal update is written to all of them. `start` is as for `dynamic_slice`.
 constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref part, operand start) {
   recorder& in = detail::recorder_of(x, update);
@@ -392,8 +392,8 @@ constexpr value interior(operand inside, operand outside, std::int64_t width, co
 CLEAVE_LIFT(interior)
 
 /// Tensors with equal dims and element types, along one new dim that comes first in the result. Literals fill their
-/// part; at least one operand is a value. Computed where it is read. Faults: dims_do_not_broadcast, dim_used_twice,
-/// element_types_differ, rank_too_high.
+/// part; at least one operand is a value. Computed in the step that reads it. Faults: dims_do_not_broadcast,
+/// dim_used_twice, element_types_differ, rank_too_high.
 template <std::convertible_to<operand>... X>
   requires(sizeof...(X) > 0)
 constexpr value stack(dim_operand to, const X&... x) {

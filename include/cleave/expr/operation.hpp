@@ -167,8 +167,8 @@ constexpr auto call(const whole<W...>& w, const result_dims<T, D...>&, const X&.
 }
 
 /// Manual mode, as shard_map in JAX: `local<Op>(result<float>(mesh(batch / data)), reshard(x, mesh(batch / data)), w)`.
-/// Operands arrive in the layouts to which they are resharded, otherwise unsharded. The result is what the kernel
-/// leaves on every device, in the given layout, which may be unreduced. The kernel may communicate through its context;
+/// Operands arrive in the layouts to which they are resharded, otherwise unsharded. The kernel writes the shard of the
+/// result on every device, in the given layout, which may be unreduced. The kernel may communicate through its context;
 /// all devices make the same calls. A static `bytes` gives the price of that communication.
 template <class Op, class T, class Sharding, class... X>
 constexpr auto local(const result_layout<T, Sharding>& r, const X&... x) {

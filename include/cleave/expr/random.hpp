@@ -8,9 +8,9 @@
 #include <cleave/ops/philox.hpp>
 
 // Random numbers without a state: the words of an element follow from a key and from the element's place in the dims,
-// both global. So every device makes the numbers that it needs, where it needs them, and they are the same for every
-// mesh and every layout. A key is a whole number from 0 to 2^52: an argument of a function (std::uint32_t, or any other
-// integer type), a literal, or what fold_in makes. One key is for one use: what is drawn twice with it is not
+// both global. So every device makes the numbers that it needs, in the step that reads them, and they are the same for
+// every mesh and every layout. A key is a whole number from 0 to 2^52: an argument of a function (std::uint32_t, or any
+// other integer type), a literal, or a result of fold_in. One key is for one use: numbers drawn twice with it are not
 // independent.
 
 namespace cleave { inline namespace v0 {
@@ -50,8 +50,8 @@ constexpr recorder& recorder_of_any(std::initializer_list<operand> args) {
   return *in;
 }
 
-/// The same operation, but never shared with an equal one: what is drawn for two readers is made for each, where and in
-/// the layout in which it is read, instead of being made once and moved.
+/// The same operation, but never shared with an equal one: numbers drawn for two readers are made for each, in its step
+/// and in its layout, instead of being made once and moved.
 constexpr value unshared(value v) {
   if (!v.ok()) return v;
   node n = v.in->at(v);

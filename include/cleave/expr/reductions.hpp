@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-// Reductions that are composed of others: planned, fused and differentiated as what they are made of.
+// Reductions that are composed of others: planned, fused and differentiated as these.
 
 namespace cleave { inline namespace v0 {
 
@@ -29,7 +29,7 @@ constexpr value index_of_extremum(reduction how, operand x, dim_ref over) {
   return in.reduce(reduction::min, index, std::array{over}, x.where);
 }
 
-/// Numbers hold where they are not 0.
+/// Numbers are true if they are not 0.
 constexpr value as_predicate(operand x) {
   if (!x.from.ok() || x.from.in->at(x.from).type.element == element::boolean) return x.from;
   return x.from.in->elementwise(op::cast, std::array{x.from}, x.where, element::boolean);
@@ -46,7 +46,7 @@ CLEAVE_LIFT(argmax)
 constexpr value argmin(operand x, dim_ref over) { return detail::index_of_extremum(reduction::min, x, over); }
 CLEAVE_LIFT(argmin)
 
-/// Whether the predicate holds anywhere along the dims, or along all dims if none is given. Numbers count as true where
+/// Whether the predicate is true anywhere along the dims, or along all dims if none is given. Numbers count as true if
 /// they are not 0. bool; false over an empty range. Communication: one all-reduce if a dim is sharded. Fault:
 /// dim_missing.
 template <std::convertible_to<dim_ref>... D>

@@ -38,7 +38,7 @@ enum class side : std::uint8_t { left, right };
 /// that both have is a batch dim. The result has the dims of the values, then the other dims of `sorted`. A literal is
 /// one value.
 /// Communication: if the dim is sharded, every device counts in its block, and the counts are reduced as any partial
-/// sum; or the planner gathers `sorted` where that is cheaper. No gradient flows. Faults: dim_missing, dim_used_twice,
+/// sum; or the planner gathers `sorted` if that is cheaper. No gradient flows. Faults: dim_missing, dim_used_twice,
 /// element_types_differ, not_for_complex, rank_too_high; shape_error for a dim beyond int32.
 constexpr value searchsorted(operand sorted, operand values, dim_ref along, side from = side::left) {
   recorder& in = detail::recorder_of(sorted, values);
@@ -49,7 +49,7 @@ constexpr value searchsorted(operand sorted, operand values, dim_ref along, side
 CLEAVE_LIFT(searchsorted)
 
 namespace detail {
-/// One pass for each element: the extremum of what has not been taken, and its lowest index.
+/// One pass for each element: the extremum of the elements not taken yet, and its lowest index.
 constexpr std::pair<value, value> taken_one_by_one(operand x, dim_ref over, dim_ref rank) {
   recorder& in = *x.from.in;
   const source where = x.where;
@@ -95,8 +95,8 @@ constexpr std::pair<value, value> taken_one_by_one(operand x, dim_ref over, dim_
 /// of dim `rank`, which comes first in both results. Of equal elements the lowest index comes first; NaN comes before
 /// numbers, as in JAX. Element types with an order. One pass over x for each element, so use it for a few dozen at
 /// most. Communication: if the dim is sharded, two all-reduces of one number for each slice and each element. The
-/// gradient of the values goes to the positions that the indices name, also where
-/// elements are equal. Faults: dim_missing, window_open, dim_too_short, not_for_complex.
+/// gradient of the values goes to the positions that the indices name, also if elements are equal. Faults: dim_missing,
+/// window_open, dim_too_short, not_for_complex.
 constexpr std::pair<value, value> top_k(operand x, dim_ref over, dim_ref rank) {
   if (detail::element_beside(x) == element::none || !is_floating(detail::element_beside(x)))
     return detail::taken_one_by_one(x, over, rank);

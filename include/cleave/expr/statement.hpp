@@ -29,7 +29,7 @@ constexpr A shared_with(const A& a) {
   } else if constexpr (is_tuple<A>) {
     return call_with_items([](const auto&... items) { return A(shared_with(items)...); }, a);
   } else if constexpr (std::is_aggregate_v<A> && !std::is_array_v<A> && !std::is_empty_v<A> && !is_number<A>) {
-    // What is no argument is reported where the statement is recorded.
+    // A type that is no argument is reported when the statement is recorded.
     if constexpr (!has_plain_fields<A>) return a;
     else return call_with_fields([](const auto&... fields) { return A{shared_with(fields)...}; }, a);
   } else {
@@ -68,9 +68,9 @@ struct [[nodiscard("a statement computes nothing before it is assigned: y = f(x)
   void into(Results&... results) const {
     run(*this, results...);
   }
-  /// Allocates the results and runs the statement into them:
-  /// `auto [loss, grads] = value_and_grad(f)(params, batch).make()`. Works for gradients, whose types follow from the
-  /// arguments. Use `into` for other functions, and where nothing should be allocated.
+  /// Allocates the results and runs the statement into them: `auto [loss, grads] = value_and_grad(f)(params,
+  /// batch).make()`. Works for gradients, whose types follow from the arguments. Use `into` for other functions, and if
+  /// nothing should be allocated.
   auto make() const { return made(*this); }
 
   /// A mistake: a condition or a number is asked of a statement. Fault: statement_as_number.
@@ -105,7 +105,7 @@ concept Statement = (TensorType<A> && !std::derived_from<std::remove_cvref_t<A>,
 template <class A, class B>
 concept StatementPair = (Statement<A> && (Statement<B> || Number<B>)) || (Number<A> && Statement<B>);
 
-/// What may be an operand of a statement that has no tensor, as the key of random numbers.
+/// Any operand of a statement that has no tensor, as the key of random numbers.
 template <class A>
 concept StatementOperand = Statement<A> || Number<A>;
 
@@ -228,11 +228,10 @@ template <class A>
 concept Name = Dim<A> || MeshAxis<A>;
 template <class... A>
 concept NamesAlone = sizeof...(A) > 0 && (Name<A> && ...);
-/// Operands of one statement. A tensor type beside values is none.
+/// Operands of one statement. A tensor type among values is none.
 template <class... A>
 concept StatementOperands = (Statement<A> || ...) && !((Recorded<A> || std::same_as<A, operand>) || ...);
-/// What stands in place of the result of a call that has been refused: beside other values a number raises no further
-/// fault.
+/// In place of the refused result of a call: combined with other values a number raises no further fault.
 template <class... A>
 using refused_result = std::conditional_t<NamesAlone<A...>, refused_value, value>;
 
@@ -267,7 +266,7 @@ constexpr refused_result<A...> reported_beside(const A&... args) {
 /// In place of a statement that has been refused: assigning it does nothing.
 struct absorbed_statement {};
 
-/// The body of the function that a statement is: takes the leaves, records the tree.
+/// The body of the function that a statement records: takes the leaves, records the tree.
 template <class E>
 struct statement_body {
   template <class... Leaves>
@@ -277,13 +276,13 @@ struct statement_body {
   }
 };
 
-/// An operand as a statement takes it: a number as the type that is kept of it, a tensor as it is.
+/// An operand as a statement stores it: a number in its kept type, a tensor itself.
 template <class Kept, class A>
 constexpr decltype(auto) passed_on(const A& a) {
   if constexpr (Number<A>) return Kept(a);
   else return (a);
 }
-/// A statement whose operands are passed on as they are.
+/// A statement that stores its operands so.
 template <class F, class... Args>
 constexpr expression<F, kept<Args>...> make_call(F, const Args&... args) {
   return {{{passed_on<kept<Args>>(args)}...}};
@@ -295,10 +294,10 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 
 } // namespace detail
 
-// Operators and functions on tensors are declared beside those on values, one line each. They mean the same, and are
+// Operators and functions on tensors are declared next to those on values, one line each. They mean the same, and are
 // recorded when the statement is assigned.
 
-/// The function of this name on tensors, statements, and what may stand beside them.
+/// The function of this name on tensors, statements, and operands that may be combined with them.
 #define CLEAVE_LIFT(name)                                                                                            \
   template <class... A>                                                                                              \
     requires cleave::detail::StatementOperands<A...>                                                                 \
@@ -343,7 +342,7 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
     return say(cleave::rejection<cleave::fault::not_a_key, cleave::op_named<#name>, A...>),                     \
            cleave::detail::refused_value{};                                                                     \
   }
-/// Operators, beside which a number may stand.
+/// Operators, one operand of which may be a number.
 #define CLEAVE_LIFT_UNARY(sign)                                              \
   template <cleave::Statement X>                                             \
   constexpr auto operator sign(const X& x) {                                 \

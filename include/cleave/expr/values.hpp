@@ -11,7 +11,7 @@
 
 #include <initializer_list>
 
-// For libraries of functions on values, as cleave/nn: what they need to know of their operands, and dims of their own.
+// For libraries of functions on values, as cleave/nn: the properties of their operands, and dims of their own.
 
 namespace cleave { inline namespace v0 {
 
