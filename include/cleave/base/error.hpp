@@ -59,7 +59,7 @@ struct environment_error : error {
 struct memory_error : error {
   using error::error;
 };
-/// A number that was given is not one that its place may have.
+/// A number argument is outside of its allowed range.
 struct number_error : error {
   using error::error;
 };

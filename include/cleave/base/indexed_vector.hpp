@@ -25,9 +25,10 @@ constexpr auto first_element(Range& all) {
 }
 } // namespace detail
 
-/// A view of elements in a row that any integer may index, and the span of the library: `indexed_span<const value>`. It
-/// is made from arrays and vectors of any kind and from std::span, and converts to std::span. An element type costs the
-/// compiler a fraction of what std::span costs, whose ranges and iterators are instantiated. Iterators are pointers.
+/// A view of contiguous elements that any integer may index, and the span of the library: `indexed_span<const value>`.
+/// It is made from arrays and vectors of any kind and from std::span, and converts to std::span. An element type costs
+/// the compiler a fraction of the cost of std::span, whose ranges and iterators are instantiated. Iterators are
+/// pointers.
 template <class T>
 class indexed_span {
  public:
@@ -78,8 +79,8 @@ inline void* allocate_elements(std::size_t count, std::size_t size) {
 }
 } // namespace detail
 
-/// A vector that any integer may index, and the vector of the library. It does what the library needs of std::vector in
-/// few words: every element type costs g++ 12 about 1 ms and 0.4 MB here, 8 ms and 2 MB as a std::vector, in each
+/// A vector that any integer may index, and the vector of the library. It has the functions of std::vector that the
+/// library needs: every element type costs g++ 12 about 1 ms and 0.4 MB here, 8 ms and 2 MB as a std::vector, in each
 /// program, and the library has some eighty. Constant evaluation takes as long with it. Iterators are pointers.
 template <class T>
 class indexed_vector {
@@ -256,7 +257,8 @@ class indexed_vector {
   }
 
  private:
-  // Nothing to run when an element goes. A type that only its copies make non-trivial counts as if it had a destructor.
+  // Nothing to run when an element is removed. A type that only its copies make non-trivial counts as if it had a
+  // destructor.
   static constexpr bool no_destructor = __is_trivially_copyable(T);
 
   constexpr void drop_to(std::size_t count) {

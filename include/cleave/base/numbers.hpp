@@ -49,8 +49,8 @@ constexpr std::underlying_type_t<Enum> underlying(Enum e) {
 /// Rounds bytes up to whole cache lines, so that the next buffer starts at one.
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// A size from which on another way to compute is faster, as measured. With CLEAVE_SMALL_SIZES, which is for tests of
-/// the library, it is `in_tests`: then small arrays go the ways of large ones.
+/// A measured size from which on another algorithm is faster. With CLEAVE_SMALL_SIZES, which is for tests of the
+/// library, it is `in_tests`: then small arrays use the algorithms of large ones.
 constexpr std::int64_t tuned_size([[maybe_unused]] std::int64_t size, [[maybe_unused]] std::int64_t in_tests) {
 #ifdef CLEAVE_SMALL_SIZES
   return in_tests;

@@ -13,7 +13,7 @@ enum class factor_type : std::uint8_t {
   pass_through,
   /// Contracted or reduced: sharding it leaves a partial result.
   reduction,
-  /// Operand and result may be sharded as each likes: the step fetches what it lacks.
+  /// Operand and result may be sharded independently: the step fetches the missing elements.
   permutation,
   /// Sharded over axes that the user wrote, and no others.
   need_replication,

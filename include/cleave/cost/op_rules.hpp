@@ -80,7 +80,7 @@ enum node_trait : std::uint32_t {
   special = 1u << 11,
   /// Some position is pinned by the user.
   has_pins = 1u << 12,
-  /// Its step fetches what it lacks of its operands, which may be sharded as they like.
+  /// Its step fetches missing elements of its operands, which may be sharded independently.
   fetches_operands = 1u << 13,
   /// Reads elements at other indices: its operand may be moved before or after.
   remaps = 1u << 14,
@@ -120,9 +120,9 @@ struct op_rules {
   optional_function<void(const graph&, const node&, factor_list&)> factors{};
   /// Dims of the result that may not be sharded; null: all may.
   optional_function<dim_set(const graph&, const node&)> whole_dims{};
-  /// It may be handed operands with their dims in another memory order than was recorded, since it goes by the names of
-  /// dims; and it may give its result in another one. The others name the memory of their operand, keep its order, or
-  /// are kernels of the user.
+  /// It may be handed operands with their dims in another memory order than was recorded, since it reads dims by name;
+  /// and it may give its result in another one. The others name the memory of their operand, keep its order, or are
+  /// kernels of the user.
   bool reads_any_order = false, gives_any_order = false;
   /// Layouts propagate through it after they did through cheap operations: following those is worth it.
   bool propagates_late = false;
@@ -185,7 +185,7 @@ constexpr const tensor_type& operand_type(const graph& g, const node& n, int k) 
   return g.nodes.at[n.in.items[k]].type;
 }
 
-/// Dims by name: each dim of the result is sharded alike wherever it appears, and each dim of `over` is reduced.
+/// Dims by name: each dim of the result has the same sharding wherever it appears, and each dim of `over` is reduced.
 constexpr void add_factors_by_name(const graph& g, const node& n, factor_list& list, int first_dim) {
   for (int i = first_dim; i < n.type.rank; ++i) {
     factor f;

@@ -7,7 +7,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// How a value goes from one layout to another.
+/// The moves that take a value from one layout to another.
 inline constexpr std::size_t max_hops = 8;
 template <class Hops>
 struct basic_path {

@@ -39,7 +39,7 @@ struct search_limits {
   /// more expensive with 0, 82 with 6, 20 with 12; with 48, one is cheaper. The search for a plan of the program of
   /// tests/planning takes 0.3 % more calls with 24 than with 12, and 1.1 % more again with 48.
   int pulled_at_most = 24;
-  /// The part of the whole price from which copies that a product shares with other readers are worth a try, see
+  /// The share of the whole price from which copies that a product shares with other readers are worth a try, see
   /// read_apart: a try takes as many calls as a tenth of the search for the plan of tests/planning.
   double shared_at_least = 1.0 / 32;
   /// Cheap ops through which a layout counts as written by the user, in search of ties. Not measured.

@@ -122,7 +122,7 @@ CLEAVE_LIFT(sign)
 /// The exponential function.
 constexpr value exp(operand x) { return detail::record(op::exp, x); }
 CLEAVE_LIFT(exp)
-/// exp(x) - 1. Accurate near 0, where exp(x) is so close to 1 that the difference loses all digits.
+/// exp(x) - 1. Accurate near 0: there exp(x) is so close to 1 that the difference loses all digits.
 constexpr value expm1(operand x) { return detail::record(op::expm1, x); }
 CLEAVE_LIFT(expm1)
 /// The natural logarithm.

@@ -205,7 +205,7 @@ constexpr C repeat_times(operand times, const C& init, const F& f) {
   loop_info info;
   info.iterations = hinted_iterations;
   if (times.is_literal) {
-    // Along a dim of its own, so that a derivative can stack what it needs.
+    // Along a dim of its own, so that a derivative can stack its values.
     const auto count = static_cast<std::int64_t>(times.literal);
     if (count < 0 || !is_whole(times.literal))
       return in.refuse(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});

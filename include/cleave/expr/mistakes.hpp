@@ -254,8 +254,8 @@ constexpr auto cast(const A& a, const B&... b) {
 
 }} // namespace cleave::v0
 
-// `std::sin(x)` of a value would be an error that lists all functions of that name. One more function of it says what
-// to write. Adding to namespace std is not portable by the letter of the standard; libraries of automatic
+// `std::sin(x)` of a value would be an error that lists all functions of that name. One more function of it names the
+// function to write. Adding to namespace std is not portable by the letter of the standard; libraries of automatic
 // differentiation do the same, and a program without a mistake calls none of these.
 namespace std {
 #define CLEAVE_NOT_STANDARD(name)                                                                   \

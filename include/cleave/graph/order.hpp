@@ -58,7 +58,7 @@ struct loop_order {
 
 } // namespace detail
 
-/// The same graph with the nodes of each loop side by side. Loops that no result needs are left out.
+/// The same graph with the nodes of each loop adjacent. Loops that no result needs are left out.
 constexpr graph ordered(graph g) {
   if (g.loops.empty()) return g;
   const std::size_t count = g.nodes.size();

@@ -109,8 +109,8 @@ constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const nod
     default: return std::nullopt;
   }
 }
-/// Whether an operation only says along which dims a broadcast repeats its operand: a view or a remap along dims that
-/// the operand of the broadcast lacks, in which nothing comes from outside.
+/// Whether an operation only changes the dims along which a broadcast repeats its operand: a view or a remap along dims
+/// that the operand of the broadcast lacks, in which nothing comes from outside.
 constexpr bool repeats_the_same(const graph& g, const node& n) {
   if (n.arity != 1 || n.pinned != 0 || g.nodes[n.in[0]].code != op::broadcast) return false;
   const bool view = n.code == op::rename || n.code == op::split || n.code == op::merge;

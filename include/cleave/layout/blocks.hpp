@@ -72,7 +72,7 @@ constexpr shape local_shape(const shape& global, const layout& l, const coordina
   return local;
 }
 
-/// The most elements of a shard whose offsets travel as 32-bit numbers.
+/// The most elements of a shard whose offsets are sent as 32-bit numbers.
 inline constexpr std::int64_t most_narrow_offsets = std::numeric_limits<std::int32_t>::max();
 /// The bytes of an offset in a shard of this many elements, in messages that contain offsets.
 constexpr std::int64_t offset_bytes(std::int64_t elements) { return elements > most_narrow_offsets ? 8 : 4; }

@@ -23,7 +23,7 @@ struct axis_list {
   constexpr axis_list() = default;
   constexpr axis_list(int axis) { push_back(axis); }
   constexpr axis_list(const axis_list&) = default;
-  // Not to what a function returns: `l[i] = list` changes no layout.
+  // Not to a temporary: `l[i] = list` changes no layout.
   constexpr axis_list& operator=(const axis_list&) & = default;
 
   constexpr int size() const {

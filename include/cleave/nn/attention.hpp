@@ -52,7 +52,7 @@ struct in_blocks {
   /// Deduces the dim.
   constexpr explicit in_blocks(const Block&) {}
 };
-/// A kind of attention: keys and values travel around a ring; see `ring_attention`.
+/// A kind of attention: keys and values are sent around a ring; see `ring_attention`.
 template <class Ring>
 struct around_ring {
   static constexpr dim_ref ring = Ring::ref;

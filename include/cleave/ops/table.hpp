@@ -23,7 +23,7 @@ enum class op_class : std::uint8_t {
   /// Shards in, a shard out: dims by name are factors, unless they must be whole.
   call,
   /// Each element of the result is one of an operand, or 0; the indices follow from maps. Sharded dims of both sides
-  /// are independent of each other: the step fetches what it lacks.
+  /// are independent of each other: the step fetches the missing elements.
   remap,
   /// Rows of the first operand at the indices of the second. The dim that is indexed may be sharded in the table, and
   /// devices ask each other for rows.

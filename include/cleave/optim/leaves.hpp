@@ -43,7 +43,7 @@ constexpr element common_type(const indexed_vector<value>& leaves, std::string_v
   return widest;
 }
 
-/// The sum of f(leaf) over all leaves. Partial sums of leaves that are sharded alike are added up before they are
+/// The sum of f(leaf) over all leaves. Partial sums of leaves with the same sharding are added up before they are
 /// reduced once. Other reductions are adjacent, so that they share messages.
 template <class Tree, class F>
 constexpr value total_of(const Tree& tree, std::string_view op, source where, F&& f) {

@@ -52,8 +52,8 @@ constexpr void find_readers(propagation& p) {
   }
 }
 
-/// Lets a list of axes become that of a position, as far as it continues the list that is there and its axes shard no
-/// other position. Whether something changed.
+/// Lets a list of axes become that of a position, as far as it continues the present list and its axes shard no other
+/// position. Returns whether something changed.
 constexpr bool offer(propagation& p, std::size_t v, int position, axis_list list) {
   layout& l = p.of[v];
   const axis_list have = l[position];

@@ -13,8 +13,8 @@
 
 namespace cleave { inline namespace v0 {
 
-/// Writes a graph: checks each operation as it comes, notes the first fault, decides nothing. Works in constant
-/// evaluation and at run time alike. Names given to it must outlive the graph.
+/// Writes a graph: checks each operation when it is recorded, notes the first fault, decides nothing. Works in constant
+/// evaluation and at run time. Names given to it must outlive the graph.
 class recorder : public graph_writer {
  public:
   using graph_writer::graph_writer;

@@ -53,8 +53,8 @@ struct [[nodiscard]] value {
   constexpr bool ok() const { return id != no_node; }
 
   // The following are mistakes: operations of C++ numbers and of tensors. Each is one error at its line.
-  /// A mistake, in if, while, for and ?:, and where it is cast to a number. Fault: value_as_condition. The conversion
-  /// is explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
+  /// A mistake, in if, while, for and ?:, and in a cast to a number. Fault: value_as_condition. The conversion is
+  /// explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
   template <class T>
     requires std::is_arithmetic_v<T>
   explicit constexpr operator T() const {

@@ -11,7 +11,7 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// A user's kernel on shards. Dims in `whole` are gathered. The others are sharded alike wherever they appear.
+/// A user's kernel on shards. Dims in `whole` are gathered. The others have the same sharding wherever they appear.
 constexpr value recorded_call(recorder& in, const user_entry& user, indexed_span<const value> args,
                               indexed_span<const dim_ref> whole, const tensor_type& result, source where) {
   node n;

@@ -174,7 +174,7 @@ constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment
     s.sent = 0;
     const axis_set over = reduced_axes(s);
     if (over == 0 || s.forwarded != 0) continue;
-    // As s, but rows travel, and the looked-up dim of the result is sharded over `way`.
+    // As s, but rows are sent, and the looked-up dim of the result is sharded over `way`.
     const auto send = [&](axis_list way) {
       strategy t = s;
       t.sent = over;

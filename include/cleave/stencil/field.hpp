@@ -19,7 +19,7 @@ namespace cleave { inline namespace v0 { namespace stencil {
 /// Which neighbours a field has: those along one dim at a time, or all within a box, corners included.
 enum class neighbourhood : std::uint8_t { star, box };
 
-/// By how many elements a neighbour is away along a dim; notes the line of the user.
+/// The distance of a neighbour along a dim, in elements; notes the line of the user.
 struct offset {
   std::int64_t by;
   source where{};
