@@ -60,7 +60,7 @@ enum node_trait : std::uint32_t {
   rematerialised = 1u << 0,
   is_source = 1u << 1,
   elementwise_op = 1u << 2,
-  /// A contraction: its operands' changes propagate to its consumers only if whole products are tried.
+  /// A contraction: it follows its operands only if whole products are tried.
   contracting = 1u << 3,
   /// Has flops.
   has_flops = 1u << 4,
