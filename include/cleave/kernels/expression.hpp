@@ -16,7 +16,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What an operation of a fused expression is to a kernel: a load, a number that is known when the kernel starts, an
+/// The role of an entry of a fused expression in a kernel: a load, a number that is known when the kernel starts, an
 /// index, or an operation.
 enum class fused_role : std::uint8_t { load, constant, count, index, user, operation };
 constexpr fused_role role_of(op code) {
@@ -57,7 +57,7 @@ struct user_node {
   CLEAVE_FUNCTION static computed<T> call(computed<T> x, computed<T> y, computed<T> z) { return Function(x, y, z); }
 };
 
-/// What an expression reads, at one position of the outer loops.
+/// The operands of an expression at one position of the outer loops.
 template <int Loads, int Indices, int Literals>
 struct operand_row {
   const void* at[Loads > 0 ? Loads : 1];
@@ -87,8 +87,7 @@ CLEAVE_FUNCTION inline void set_value(cell<I, T>& c, T value) {
   c.value = value;
 }
 
-/// What an operation computes whose results are stored as `Stored`: the function of ops/scalar.hpp, but for the ops
-/// below.
+/// The function of an operation whose results are stored as `Stored`: that of ops/scalar.hpp, but for the ops below.
 template <op Code, class Stored>
 struct operation {
   template <class In>
@@ -142,7 +141,7 @@ CLEAVE_FUNCTION inline computed<typename Node::type> evaluate_node(const Frame& 
   }
 }
 
-/// Which entries are the same all along a line: literals, what does not move, and what is computed of these alone.
+/// The loop-invariant entries of a line: literals, loads that do not move, and entries computed of these alone.
 template <int N>
 struct fixed_entries {
   bool at[N];
@@ -182,7 +181,7 @@ struct last_of<Only> {
 /// The whole chain; its value is the last node's.
 template <int Loads, class... Nodes>
 struct fused_expression {
-  /// What is stored, and what `at` gives: the same but for 16-bit numbers.
+  /// The stored type, and the type that `at` gives: the same but for 16-bit numbers.
   using type = typename detail::last_of<Nodes...>::type::type;
   using value_type = computed<type>;
   static constexpr int loads = Loads;
@@ -270,7 +269,7 @@ struct striding_node<fused_node<load_code, T, A, B, C>> {
 };
 } // namespace detail
 
-/// The same expression where every load strides, by what is known when it runs.
+/// The same expression with strides of all loads known at run time.
 template <class Expression>
 struct striding;
 template <int Loads, class... Nodes>

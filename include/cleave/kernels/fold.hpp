@@ -8,8 +8,8 @@
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>
 
-// What of a fold depends on the type of its values and on its reduction, and its form for devices, which depends on its
-// expression. kernels/run_fold.hpp has the loops on the host.
+// The parts of a fold that depend on the type of its values and on its reduction, and its form for devices, which
+// depends on its expression. kernels/run_fold.hpp has the loops on the host.
 
 namespace cleave { inline namespace v0 {
 
@@ -20,7 +20,7 @@ inline constexpr std::int64_t fold_buffer_bytes = 1 << 13;
 /// pieces of them. It does not depend on the expression that computes the values. Sums of several lines and pieces of
 /// lines wait in `sums`.
 struct fold_arithmetic {
-  /// Starts so many sums.
+  /// Starts `count` sums.
   void (*start)(void* sums, std::int64_t count) = nullptr;
   /// Adds `rows` lines of n values to one result. Its vector_block sums each take every vector_block-th value.
   void (*add_rows)(void* sums, const void* values, std::int64_t rows, std::int64_t n, std::int64_t apart) = nullptr;
@@ -91,8 +91,8 @@ struct fold_sums {
 };
 
 /// log(sum(exp(x))) in one pass: the largest value so far, and sums of exp(value - largest), which are scaled when a
-/// larger one comes. A row has one largest value and vector_block sums; of columns, each has its own. The sums are
-/// behind the largest values, for which so many are counted.
+/// larger one comes. A row has one largest value and vector_block sums; each column has its own. The sums are stored
+/// after the largest values, of which `count` are reserved.
 template <class T>
 struct fold_sums<T, reduction::logsumexp> {
   static void start(void* sums, std::int64_t count) {
@@ -158,7 +158,7 @@ struct fold_sums<T, reduction::logsumexp> {
     if (above - above != 0)
       for (; i < n; ++i) sum[0] += grown(line[i], above);
     for (; i + vector_block <= n; i += vector_block) {
-      // What the next block reads comes while this one computes.
+      // Prefetches the next block while this one computes.
       prefetch_line(line + i + n);
       CLEAVE_INDEPENDENT
       for (int j = 0; j < vector_block; ++j) sum[j] += scalar_op<op::exp, T>::of(line[i + j] - above);
@@ -213,7 +213,7 @@ inline constexpr fold_arithmetic fold_arithmetic_of{&fold_sums<T, How>::start,
                                                     &fold_sums<T, How>::add_columns,
                                                     &fold_results<T, How, Out>::finish_columns};
 
-/// What a thread of a device has reduced so far.
+/// The partial result of a thread on a device.
 template <class T, reduction How>
 struct fold_state {
   T value;

@@ -22,7 +22,7 @@ namespace cleave { inline namespace v0 {
 /// A product bound to sizes: which arrays are packed first, and how the library is called for each batch.
 struct bound_gemm {
   std::int64_t batches = 1, m = 1, n = 1, k = 1;
-  /// The product is computed as its transpose, because that is how the result lies in memory.
+  /// The product is computed as its transpose, because the result is stored transposed.
   bool swapped = false;
   /// One array of the call: a, b or c.
   struct operand {
@@ -36,7 +36,7 @@ struct bound_gemm {
   operand array[3];
   /// Many small products, which one kernel computes instead.
   small_gemm small{};
-  /// The result is alpha times the product, plus beta times what lies there before.
+  /// The result is alpha times the product, plus beta times its old value.
   double alpha = 1, beta = 0;
   std::int64_t scratch = 0;
   std::int64_t element_bytes = 0;
@@ -216,7 +216,7 @@ inline void zero_result(const bound_gemm& g, void* result, char* scratch) {
     for (std::int64_t i = 0; i < g.m; ++i)
       zero_bytes(as<char>(result) + (offset + i * c.leading) * g.element_bytes, row);
 }
-/// All batches, around the copies of what is packed. `alone`: a product runs on one thread, so that threads share the
+/// All batches, around the copies of packed arrays. `alone`: a product runs on one thread, so that threads share the
 /// batches.
 inline void run_gemm_with(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch,
                           void (*one)(const bound_gemm&, const void*, const void*, void*),

@@ -51,7 +51,7 @@ void blas_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref&
   const T* left = as<T>(a.at);
   const T* right = as<T>(b.at);
   const int next = 1;
-  // BLAS stores columns one after the other: what it sees of a row-major matrix is the transpose.
+  // BLAS stores columns one after the other: it sees the transpose of a row-major matrix.
   if (n == 1)
     detail::blas_functions<T>::gemv(a.transposed ? "N" : "T", a.transposed ? &rows : &depth,
                                     a.transposed ? &depth : &rows, &alpha, left, &lda, right,

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-// Where the rows of a look-up are, in the block of a table and beside their indices.
+// The memory of the rows of a look-up in the block of a table and in the array of their indices.
 
 namespace cleave { inline namespace v0 {
 
@@ -15,8 +15,8 @@ namespace cleave { inline namespace v0 {
 struct index_block {
   std::int64_t begin = 0, extent = 0, stride = 0;
 
-  /// Which row of the block has an index; not below `extent` for an index outside of it. Indices below 0, and unsigned
-  /// ones beyond what a table can have, become large numbers.
+  /// The row of the block for an index; at least `extent` for an index outside of it. Indices below 0, and unsigned
+  /// ones beyond the size of any table, become large numbers.
   template <class I>
   CLEAVE_FUNCTION std::uint64_t row_of(I index) const {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(index)) - static_cast<std::uint64_t>(begin);

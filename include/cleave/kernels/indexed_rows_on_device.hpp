@@ -78,8 +78,8 @@ void gather_on_device(const indexed_rows& at, const T* table, const I* indices, 
 }
 
 /// Of a row that is added: its place in the table above, and its number below. Sorted keys have the rows of one place
-/// together, in the order of their numbers. A place is so many elements: a row of the block, or one element where the
-/// table has dims of the indices too.
+/// together, in the order of their numbers. A place is a row of the block, or one element if the table has dims of the
+/// indices too.
 inline constexpr int row_number_bits = 32;
 inline constexpr std::uint64_t no_row = ~std::uint64_t{0};
 

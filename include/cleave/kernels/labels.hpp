@@ -13,7 +13,7 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// What an entry of an expression is, for the search of labels.
+/// An entry of an expression, for the search of labels.
 struct entry_fact {
   op code = op::input;
   int a = 0, b = 0, c = 0;
@@ -50,7 +50,7 @@ std::int64_t labelled_element(const Row& r) {
 template <int I, class... Nodes>
 using node_at = std::tuple_element_t<static_cast<std::size_t>(I), std::tuple<Nodes...>>;
 
-/// An entry in place of such a comparison, where it is false. Compilers leave out what depends on it.
+/// Replaces such a comparison if it is false. Compilers leave out the code that depends on it.
 struct no_label_here {
   using type = bool;
   static constexpr fused_role role = fused_role::user;
@@ -74,7 +74,7 @@ struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int
     return first;
   }();
   static constexpr bool found = equal >= 0;
-  /// The expression where it is false.
+  /// The expression for indices with a false comparison.
   using elsewhere = fused_expression<Loads, std::conditional_t<I == equal, no_label_here, Nodes>...>;
 
   template <class Row>

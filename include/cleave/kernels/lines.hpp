@@ -8,7 +8,7 @@
 #include <cleave/storage/flat_loops.hpp>
 
 // Lines of an expression on the host: the one function of a map or a fold that is compiled for each expression. The
-// loops around lines, stores past the caches, and reductions do not depend on the expression.
+// loops around lines, non-temporal stores, and reductions do not depend on the expression.
 
 namespace cleave { inline namespace v0 {
 
@@ -56,10 +56,10 @@ template <class Expression, class Out>
       for (; i < stop; ++i, ++to) *to = convert<Out>(line.at(i));
       return;
     }
-    // Blocks that become vector code. A line that is no multiple of them ends with a block that overlaps the one
-    // before. It is computed before that one, since the result may take the place of an operand, and waits beside the
-    // line; but after all others, so that memory is read forwards. One loop does all: beside another copy of its body,
-    // g++ 12 makes scalar code of it.
+    // Blocks that become vector code. If the length is no multiple of them, the last block overlaps the one before. It
+    // is computed before that one, since the result may overwrite an operand, and is kept apart from the line until
+    // then; but after all others, so that memory is read forwards. One loop does all: with a second copy of its body,
+    // g++ 12 emits scalar code.
     const std::int64_t rest = (stop - i) % vector_block, last = stop - rest - vector_block;
     alignas(64) Out end[vector_block];
     std::int64_t at = i, until = rest == 0 ? stop : last;

@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
-// Lines whose values are stored past the caches. They are computed a few kilobytes at a time in the first cache. While
-// such a block is stored, what its loads read next is prefetched: processors fetch too little ahead on their own where
-// several rows of an array are read at the same time.
+// Lines whose values are stored with non-temporal stores. They are computed a few kilobytes at a time in the first
+// cache. While such a block is stored, the loads of the next one are prefetched: hardware prefetchers fetch too little
+// ahead if several rows of an array are read at the same time.
 
 namespace cleave { inline namespace v0 {
 
@@ -45,14 +45,13 @@ struct stored_lines {
   std::int64_t out_apart, bytes;
 };
 
-/// Bytes from which lines are stored past the caches. With lines of 2 KiB, a stencil of seven points took 1.1 times as
-/// long.
+/// Bytes from which lines use non-temporal stores. With lines of 2 KiB, a stencil of seven points was 1.1x slower.
 inline constexpr std::int64_t past_caches_line = tuned_size(1 << 12, 64);
 
 namespace detail {
 
 inline constexpr std::int64_t past_caches_block = tuned_size(1 << 12, 64);
-/// Loads are prefetched so many bytes before they are read: about when the block before is stored.
+/// Prefetch distance of loads in bytes: about when the block before is stored.
 inline constexpr std::int64_t prefetched_ahead = tuned_size(1 << 12, 64);
 
 /// Elements `begin` to `end` of the next line of a piece. `block`: where element `begin` goes.
@@ -63,7 +62,7 @@ inline void compute_part(const line_piece& p, std::int64_t begin, std::int64_t e
              block + (first - begin) * bytes, 0});
 }
 
-/// Stores a block that begins with element `at` of the line, and prefetches what a piece reads soon.
+/// Stores a block that begins with element `at` of the line, and prefetches the next loads of a piece.
 inline void store_block(const line_piece& p, std::int64_t at, char* to, const char* block, std::int64_t elements,
                         std::int64_t bytes) {
   const int prefetched = p.loops->prefetched;
@@ -79,9 +78,8 @@ inline void store_block(const line_piece& p, std::int64_t at, char* to, const ch
 
 } // namespace detail
 
-/// Computes lines that consist of `count` pieces, and stores them past the caches, but for lines of the cache that are
-/// not whole. The pieces are then at the line after the last one. Other threads see the values after
-/// `finish_stores_past_caches`.
+/// Computes lines that consist of `count` pieces with non-temporal stores, but for incomplete cache lines. The pieces
+/// are then at the line after the last one. Other threads see the values after `finish_stores_past_caches`.
 inline void compute_lines_past_caches(line_piece* pieces, int count, const stored_lines& l) {
   using detail::past_caches_block;
   alignas(detail::cache_line) char memory[past_caches_block];

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-// The loops of a map or a fold, bound to sizes. Nothing here depends on what is computed, so it is compiled once.
+// The loops of a map or a fold, bound to sizes. Nothing here depends on the expression, so it is compiled once.
 
 namespace cleave { inline namespace v0 {
 
@@ -73,15 +73,14 @@ struct bound_loops {
   loop_dim inner{};
   /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
   bool tiled = false;
-  /// map: the result is larger than the caches, so it is stored past them.
+  /// map: the result is larger than the caches, so it uses non-temporal stores.
   bool past_caches = false;
-  /// map: loads that are prefetched, if the result is stored past the caches.
+  /// map: loads that are prefetched, if the result uses non-temporal stores.
   int prefetched = 0;
   int prefetch[most_prefetched]{};
   std::int64_t index_base[max_indices]{};
   indexed_vector<double> literals{};
-  /// fold: how many results there are; the folded range is cut in this many pieces of so many elements, for few
-  /// results.
+  /// fold: the number of results; if there are few, the folded range is cut in `chunks` pieces of `chunk` elements.
   std::int64_t results = 1;
   std::int64_t chunks = 1;
   std::int64_t chunk = 0;
@@ -106,7 +105,7 @@ class odometer {
   std::int64_t left() const { return rank_ == 0 ? 1 : nest_->dims[rank_ - 1].extent - index_[rank_ - 1]; }
   /// How far apart those are.
   const std::int64_t* apart() const { return nest_->dims[rank_ == 0 ? 0 : rank_ - 1].stride; }
-  /// Goes on by no more than `left` iterations.
+  /// Advances by `n` iterations, at most `left`.
   void advance(std::int64_t n) {
     for (int i = rank_ - 1; i >= 0; --i, n = 1) {
       const loop_dim& d = nest_->dims[i];

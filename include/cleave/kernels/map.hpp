@@ -138,7 +138,7 @@ struct map_work {
 
 } // namespace detail
 
-/// Whether a map whose results have so many bytes each stores them past the caches if it overwrites no operand.
+/// Whether a map whose results have this many bytes each uses non-temporal stores if it overwrites no operand.
 inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
   return on_host && !l.tiled && stores_of(l.outer.size() * element_bytes) == stores::past_caches &&
          l.inner.extent * element_bytes >= past_caches_line;

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <type_traits>
 
-// A map whose operands are each several arrays, a shard and what is around it, or whose expression is not everywhere
-// the same. Its iteration space is cut into boxes in which every load is one array with plain strides.
+// A map whose operands are each several arrays (a shard and its halo), or whose expression differs between parts of the
+// domain. Its iteration space is cut into boxes in which every load is one array with plain strides.
 
 namespace cleave { inline namespace v0 {
 
@@ -30,10 +30,10 @@ struct map_segment {
   /// Its indices along the first dim of the loop.
   std::int64_t first_row = 0, rows = 1;
   const map_functions* code = nullptr;
-  /// The load that it copies, which moves like the result: nothing is to be done where both are one. -1: it computes.
+  /// The load that it copies, which moves like the result: nothing is to be done if both are one. -1: it computes.
   int copies = -1;
 
-  /// Whether it reads what may still be on its way.
+  /// Whether it reads a message that may still be in flight.
   bool waits = false;
 
   bool stays(const void* const* loads, const void* out) const { return copies >= 0 && loads[copies] == out; }
@@ -45,11 +45,12 @@ struct map_box {
   indexed_vector<map_segment> segments{};
   /// Lines of each segment, and the elements of a line of all segments.
   std::int64_t lines = 0, width = 0;
-  /// A unit of parallel work is so many lines, or one of so many parts of a line. The number of the first unit.
+  /// A unit of parallel work is `unit_lines` lines, or one of `line_parts` parts of a line. The number of the first
+  /// unit.
   std::int64_t unit_lines = 1, line_parts = 1, first_unit = 0;
-  /// Whether it has segments that wait, and such that do not.
+  /// Whether it has segments that wait, and segments that do not.
   bool waits = false, starts = false;
-  /// Whether the results are stored past the caches.
+  /// Whether the results use non-temporal stores.
   bool past_caches = false;
 
   std::int64_t units() const { return (lines + unit_lines - 1) / unit_lines * line_parts; }
@@ -128,7 +129,7 @@ struct map_boxes_work {
     }
     if (past_caches) finish_stores_past_caches();
   }
-  /// Where a part of a line begins: at a multiple of what is computed at once.
+  /// The begin of a part of a line: a multiple of the elements that are computed at once.
   static std::int64_t begin_of(const map_box& box, std::int64_t part) {
     return part == box.line_parts ? box.width : box.width * part / box.line_parts / vector_block * vector_block;
   }
@@ -141,7 +142,7 @@ struct map_boxes_work {
         store_past_caches(box, from, some);
         continue;
       }
-      // What is copied shares lines of the cache with what is computed, which is longer and brings them in faster.
+      // Copied segments share cache lines with the computed one, which is longer and brings them in faster.
       for (const bool copied : {false, true}) {
         const void* const* loads = from;
         std::int64_t at = 0;
@@ -219,13 +220,13 @@ inline void take_addresses(map_boxes& boxes, const void* const* at) {
         boxes.from[next++] = static_cast<const char*>(at[load.address]) + load.bytes;
 }
 
-/// Whether a map may store results past the caches, where it overwrites no operand.
+/// Whether a map may use non-temporal stores if it overwrites no operand.
 inline bool may_store_past_caches(const map_boxes& boxes) {
   std::int64_t bytes = 0;
   for (const map_box& box : boxes.all) bytes += box.lines * box.width * box.segments.front().code->bytes;
   return on_host && stores_of(bytes) == stores::past_caches;
 }
-/// Says whether results are stored past the caches from now on.
+/// Sets whether results use non-temporal stores from now on.
 inline void set_past_caches(map_boxes& boxes, bool past) {
   for (map_box& box : boxes.all)
     box.past_caches = past && box.width * box.segments.front().code->bytes >= past_caches_line;

@@ -13,9 +13,9 @@
 
 namespace cleave { inline namespace v0 {
 
-/// Computes a few rows beside the operand and writes them to it as soon as no row that is still to be computed reads
-/// them. Each thread has rows that follow each other. Rows that another thread reads wait until all have computed. So
-/// do rows that are read from the other end of the array, as on a ring: these are copied first.
+/// Computes a few rows into memory of its own and writes them to the operand as soon as no row that is still to be
+/// computed reads them. Each thread has consecutive rows. Rows that another thread reads wait until all have computed.
+/// So do rows that are read from the other end of the array, as on a ring: these are copied first.
 class rolling_map {
  public:
   /// `fitting`: the operands that have the type of the result and all of their memory under one address, a bit each.
@@ -68,7 +68,7 @@ class rolling_map {
   }
 
  private:
-  /// Rows that are computed beside the operand at a time.
+  /// Bytes of rows that are computed at a time before they are written to the operand.
   static constexpr std::int64_t block_bytes = tuned_size(1 << 15, 128);
   static constexpr std::uintptr_t page = 1 << 12;
   static constexpr std::int64_t rows_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -35,7 +35,7 @@ inline std::int64_t fold_scratch(const bound_loops& b, std::int64_t element_byte
 struct fold_functions {
   /// Whether the inner dim is a folded one.
   bool inner_folded = false;
-  /// Whether its expression is one contiguous array, which is added up where it is.
+  /// Whether its expression is one contiguous array, which is added up in place.
   bool plain = false;
   lines_function lines = nullptr;
   /// Lines along results, with strides that are known at run time; null where the expression does not permit it.
@@ -48,7 +48,7 @@ struct fold_functions {
   const fold_arithmetic* pieces = nullptr;
   void (*join)(const bound_loops&, const void*, void*) = nullptr;
   void (*flat)(const bound_loops&, const void* const* from, void* to, void* pieces) = nullptr;
-  /// Bytes of a result, and of what it is computed in.
+  /// Bytes of a result, and of the type in which it is computed.
   std::int64_t stored_bytes = 0, computed_bytes = 0;
 };
 
@@ -95,7 +95,7 @@ struct fold_work {
   void* to;
   const fold_functions& f;
   const fold_arithmetic& add;
-  /// Bytes of what is written.
+  /// Bytes of the stored values.
   std::int64_t bytes;
 
   /// Sums that wait for the next lines, and values that are about to be added.
@@ -239,13 +239,13 @@ struct fold_work {
                      add_rows(lines(offset, at.apart(), rows, i, stop), m);
                    });
   }
-  /// Adds lines to results that lie along them, whose sums are in `m`.
+  /// Adds lines to results along them, whose sums are in `m`.
   void add_columns(const line_block& b, memory& m) const {
     const std::int64_t width = b.end - b.begin;
     if (f.plain) return add.add_columns(m.sums, loaded(b), b.rows, width, b.apart[0]);
     compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_columns(m.sums, m.values, rows, n, n); });
   }
-  /// A piece of a stretch of results beside each other for each unit.
+  /// A piece of a stretch of adjacent results for each unit.
   static void run_columns(const void* work, std::int64_t begin, std::int64_t end) {
     const fold_work& w = *as<fold_work>(work);
     const bound_loops& l = w.l;
@@ -325,7 +325,7 @@ inline void run_fold(const bound_loops& l, const void* const* from, void* to, vo
   f.join(l, pieces, to);
 }
 
-/// Whether each result of a fold is computed on its own, from memory that lies together.
+/// Whether each result of a fold is computed on its own, from contiguous memory.
 inline bool runs_row_by_row(const bound_loops& l, const fold_functions& f) {
   return on_host && f.inner_folded && l.chunks == 1 && !detail::runs_shortly(l, f.strided_lines != nullptr);
 }

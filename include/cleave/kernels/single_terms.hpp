@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-// Sums along the classes of x * one_hot(label), or of what is chosen by a label, else 0: each line has one term that is
-// not 0, and only that is computed.
+// Sums along the classes of x * one_hot(label), or of a value that a label selects, else 0: each line has one term that
+// is not 0, and only that is computed.
 
 namespace cleave { inline namespace v0 { namespace detail {
 

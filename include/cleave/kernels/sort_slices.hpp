@@ -56,8 +56,8 @@ struct count_in_slices {
   }
 };
 
-/// Slices that lie one after the other; the indices of their elements, or null; and runs that are in order already, or
-/// none.
+/// Slices that follow each other in memory; the indices of their elements, or null; and runs that are in order already,
+/// or none.
 template <class T>
 struct slices_to_sort {
   T* keys;
@@ -183,7 +183,7 @@ void sort_on_device(const slices_to_sort<T>& all) {
   auto* const slice = as<std::int32_t>(numbers.get());
   launch("cleave sort", n, number_elements{as<std::int64_t>(starts.get()), slices, place, slice});
   const Kokkos::View<std::int64_t*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> view(place, as_size(n));
-  // What sorts takes memory of its own.
+  // The sort takes memory of its own.
   if (!finds_memory([&] {
         Kokkos::sort(execution_instance(), view, by_slice_and_key<T>{all.keys, all.indices, slice, all.order});
       }))

@@ -11,7 +11,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// A row-major matrix in memory, or its transpose. `leading` elements lie between rows as stored.
+/// A row-major matrix in memory, or its transpose. Stored rows are `leading` elements apart.
 struct matrix_ref {
   const void* at = nullptr;
   std::int64_t leading = 1;
@@ -70,7 +70,7 @@ struct vector_product {
  private:
   using wide = detail::wide<T>;
   static constexpr std::int64_t lanes = detail::wide_bytes / std::int64_t{sizeof(T)};
-  /// Vectors of sums: since each waits for its last addition, and so that what is read follows one another.
+  /// Vectors of sums: several, since each waits for its last addition, and since reads are then adjacent.
   static constexpr int chains = 4, most_columns = 8;
 
   static void load(wide& to, const T* from) { std::memcpy(&to, from, sizeof(wide)); }

@@ -37,8 +37,8 @@ template <class Maps>
   }
   return indices;
 }
-/// Where a part of a halo begins, in elements: the parts that it has lie one after the other, each in the order of its
-/// dims. The number past the last part gives the size.
+/// Where a part of a halo begins, in elements: the parts are stored one after the other, each in the order of its dims.
+/// The number past the last part gives the size.
 template <class Maps>
 [[gnu::cold]] constexpr std::int64_t offset_of_part(const buffer& b, std::uint32_t part, const Maps& maps,
                                                     const sizes& s, const coordinates& at) {

@@ -43,8 +43,8 @@ struct reduce_bucket {
   return axes;
 }
 /// Calls f(bucket) for those of a device. All devices that take part in them have the same shards, and so the same
-/// buckets. MPI may add up messages of different length in another order: what is replicated over an axis does not
-/// share a message with what makes it longer on some devices along this axis.
+/// buckets. MPI may add up messages of different length in another order: a value that is replicated over an axis does
+/// not share a message with one whose shards differ in size along this axis.
 template <class F>
 [[gnu::cold]] constexpr void for_each_bucket(const program_view& p, const sizes& at, const coordinates& here, F&& f) {
   for (std::size_t first = 0; first < p.steps.size();) {
@@ -76,8 +76,8 @@ template <class F>
   }
 }
 
-/// Whether what an all-reduce combines in place lives in its bucket, and has no other memory: nothing else is a name
-/// for it.
+/// Whether the value that an all-reduce combines in place is stored in its bucket and has no other memory. No other
+/// buffer may alias it.
 [[gnu::cold]] constexpr bool lives_in_bucket(const program_view& p, const step& reduce) {
   const buffer &in = p.buffers[reduce.in[0]], &out = p.buffers[reduce.out];
   if (in.role != role::workspace || out.role != role::workspace || in.index != out.index) return false;
@@ -86,7 +86,7 @@ template <class F>
     bool written = false;
     for (const step& s : p.steps) {
       if (!writes(s) || s.out != b) continue;
-      // What a step leaves of the old values is in the message, not in the slot.
+      // If a step keeps old values, these are in the message, not in the slot.
       if (s.keeps) return false;
       written = true;
     }

@@ -26,7 +26,7 @@ struct stretch {
 struct filled_dim {
   int to = -1;
   int from[2] = {-1, -1};
-  /// Positions of a window: of what is filled, and of the operand if it has it too.
+  /// Positions of a window: in the filled buffer, and in the operand if it has it too.
   int window_to = -1, window_from = -1;
   indexed_vector<stretch> stretches{};
   /// Each source once, at an index of its own, if stretches use some more than once; else empty.
@@ -155,7 +155,7 @@ class filler {
   const exchange_spec& e_;
   const buffer& in_;
   const coordinates& at_;
-  /// The indices that the device has of what is filled.
+  /// The device's indices of the filled buffer.
   box mine_;
   /// Dims of the operand that have been dealt with.
   dim_set mapped_{};
@@ -181,8 +181,8 @@ constexpr filling fill_of(const exchange_spec& e, std::size_t operand, std::uint
   return std::move(fill.made());
 }
 
-/// Extents of the memory in which a staged filling keeps each source once, by position of the buffer that is filled.
-/// All indices of a window share what is kept once.
+/// Extents of the memory in which a staged filling keeps each source once, by position of the filled buffer. All
+/// indices of a window share a source that is kept once.
 constexpr shape staging_extents(const filling& f, const shape& extents) {
   shape s = extents;
   for (const filled_dim& d : f.dims) {
@@ -240,7 +240,7 @@ class runs_in_shard {
   struct indices {
     index_run run{};
     std::int64_t window = -1, fixed = -1;
-    /// How far it is from another one: so many indices on both sides, and of what is fixed.
+    /// The distance from another one: of the indices on both sides, and of the fixed index.
     constexpr indices minus(const indices& o) const {
       return {{run.to - o.run.to, run.to_step, run.from - o.run.from, run.from_step, run.count},
               window - o.window,

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-// The memory that an exchange needs beside its operands and its result: for messages that are not one run of memory on
-// this device, and for sources that are used several times. Exchanges allocate it, and plans predict it.
+// The memory that an exchange needs in addition to its operands and its result: for messages that are not one run of
+// memory on this device, and for sources that are used several times. Exchanges allocate it, and plans predict it.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
@@ -31,7 +31,7 @@ constexpr bool moves_at_run_time(const exchange_spec& e) {
     if (m.at_run_time != 0) return true;
   return false;
 }
-/// What a device has of an operand.
+/// The shard of an operand on a device.
 constexpr box shard_of(const exchange_spec& e, std::size_t operand, const coordinates& at) {
   const buffer& b = e.in[operand];
   return box_of(shape_of(b.type, e.at), b.where, at, e.at.axes);
@@ -64,7 +64,7 @@ struct message_size {
   constexpr std::int64_t packed() const { return one_run ? 0 : elements; }
 };
 
-/// Whether some source may be used several times, wherever the offsets lie.
+/// Whether some source may be used several times, for any offsets.
 constexpr bool may_repeat(const exchange_spec& e) {
   for (const dim_map& m : e.maps)
     if (m.outside != border::zero || m.window != no_dim || m.divisor != 1 || m.stride == 0) return true;
@@ -124,7 +124,7 @@ constexpr message_size message_from(const exchange_spec& e, const coordinates& h
     ++members;
   });
   room.received = e.filled_by(0, here).elements();
-  // An update is short beside what it updates.
+  // An update is short compared with its target.
   if (e.keeps) room.received = std::min(room.received, shape_of(e.in[0].type, e.at).elements());
   room.staged = detail::may_repeat(e) ? room.received : 0;
   // Nothing travels within a device.
@@ -161,7 +161,7 @@ class joined_messages {
     if (m.elements == 0) return;
     all_.push_back({device, m, element_bytes, m.elements * element_bytes});
   }
-  /// Bytes of what is packed.
+  /// Bytes of the packed parts.
   constexpr std::int64_t bytes() const {
     std::int64_t total = 0;
     for (std::size_t i = 0; i < all_.size(); ++i) {

@@ -20,11 +20,11 @@ struct exchange_spec {
   /// For a region: its maps in order, and the parts that are needed.
   indexed_vector<dim_map> region{};
   std::uint32_t parts = 0;
-  /// A halo that lies in the ghosts of the View that has the shard, whose strides these are: its memory is that of the
-  /// shard, around it.
+  /// The halo is stored in the ghosts of the View that has the shard, whose strides these are: its memory surrounds the
+  /// shard's.
   bool in_ghosts = false;
   strides ghost_strides{};
-  /// Elements that are taken from nowhere stay as they are; elsewhere they become 0.
+  /// Elements without a source keep their value; otherwise they become 0.
   bool keeps = false;
   sizes at{};
 

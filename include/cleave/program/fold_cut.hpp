@@ -17,13 +17,13 @@ inline constexpr std::int64_t fold_chunks = 256;
 /// Results that share a unit where the inner dim is kept, and where a short inner dim is folded.
 inline constexpr std::int64_t fold_width = 512;
 inline constexpr std::int64_t fold_short_width = tuned_size(128, 8);
-/// A folded range in pieces of so many elements.
+/// A folded range in `chunks` pieces of `chunk` elements.
 struct fold_cut {
   std::int64_t chunks = 1, chunk = 0;
 };
 
-/// Cuts a folded range in pieces where there are few results, of which `inner` lie side by side. Depends on the shape
-/// only, never on the number of threads, so that the order of summation does not either.
+/// Cuts a folded range in pieces if there are few results, of which `inner` are adjacent in memory. Depends on the
+/// shape only, never on the number of threads, so that the order of summation does not either.
 constexpr fold_cut cut_of_fold(std::int64_t results, std::int64_t range, std::int64_t inner) {
   const std::int64_t width = inner < fold_width ? inner : fold_width;
   const std::int64_t units = width == 0 ? 0 : results / width;

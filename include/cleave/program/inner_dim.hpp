@@ -21,7 +21,7 @@ struct inner_dim {
 };
 
 namespace detail {
-/// 0: a buffer does not have the dim; 1: its elements lie side by side along it; 2: they are further apart.
+/// 0: a buffer does not have the dim; 1: its elements are adjacent along it; 2: they are further apart.
 template <class Buffers, class Maps>
 constexpr unsigned stride_kind(const buffer& b, dim_id d, const Buffers& buffers, const Maps& maps) {
   const int at = b.type.find(d);

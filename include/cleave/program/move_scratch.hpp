@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <limits>
 
-// What a move packs and unpacks beside its operand and its result. The collectives allocate it, and plans predict it,
-// by the same functions.
+// The memory into which a move packs and from which it unpacks, in addition to its operand and its result. The
+// collectives allocate it, and plans predict it, by the same functions.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// What a move does: a value of these global extents goes from one layout to another.
+/// A move of a value of these global extents from one layout to another.
 struct transfer {
   cleave::element element = cleave::element::none;
   shape global{};
@@ -31,7 +31,7 @@ constexpr transfer transfer_of(const program_view& p, const step& s, const sizes
   return {from.type.element, shape_of(from.type, at), from.where, to.where, s.axes, s.combine};
 }
 
-/// What a device holds before a transfer and after it.
+/// The box that a device holds before a transfer and after it.
 constexpr box held_before(const transfer& t, const coordinates& at, const axis_sizes& sizes) {
   return box_of(t.global, t.from, at, sizes);
 }
@@ -91,8 +91,8 @@ struct parts_in_order {
   constexpr std::int64_t packed_bytes(element e) const { return direct ? 0 : aligned(elements * size_of(e)); }
 };
 
-/// The parts of a general move that one device sends and receives: each device receives just what it lacks, each part
-/// of a source shard from one of its owners. The replicas of a shard take turns in sending.
+/// The parts of a general move that one device sends and receives: each device receives only the elements that it
+/// lacks, each part of a source shard from one of its owners. The replicas of a shard take turns in sending.
 class permuted_parts {
  public:
   constexpr permuted_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here)
@@ -147,14 +147,14 @@ class permuted_parts {
   axis_set sharded_, replicated_;
 };
 
-/// Elements of all blocks together that a large reduce-scatter combines in one call: not so few that latency counts,
-/// not so many that the second buffer does.
+/// Elements of all blocks together that a large reduce-scatter combines in one call: few would make latency count, many
+/// would make the second buffer large.
 inline constexpr std::int64_t most_reduced_at_once = 1 << 24;
-/// Elements of one block that are combined in one call, where a call counts up to `limit`.
+/// Elements of one block that are combined in one call, if a call counts up to `limit`.
 constexpr std::int64_t reduced_at_once(std::int64_t blocks, std::int64_t limit) {
   return std::max<std::int64_t>(1, std::min(limit, most_reduced_at_once) / blocks);
 }
-/// What one call of MPI counts.
+/// The largest count of one MPI call.
 inline constexpr std::int64_t most_counted = std::numeric_limits<int>::max();
 
 namespace detail {
@@ -227,7 +227,7 @@ constexpr std::int64_t scratch_of(kind move, const transfer& t, const axis_sizes
   }
 }
 
-/// Whether a move of a plan can go on while others compute. One that becomes several collectives cannot.
+/// Whether a move of a plan can overlap with computation. One that becomes several collectives cannot.
 constexpr bool may_go_on(kind move, const transfer& t, const axis_sizes& sizes) {
   return sizes.product(t.axes) > 1 && (move != kind::reduce_scatter || stays_in_blocks(t, sizes));
 }
@@ -236,7 +236,7 @@ constexpr std::int64_t block_begin(std::int64_t r, std::int64_t elements, std::i
   const std::int64_t widest = (elements + devices - 1) / devices;
   return std::min(r * widest, elements);
 }
-/// Bytes that a device holds while an all-reduce of so many elements is in flight: its block of all others.
+/// Bytes that a device holds while an all-reduce of this many elements is in flight: its block of all other devices.
 constexpr std::int64_t held_by_all_reduce(std::int64_t elements, std::int64_t devices, element e) {
   return devices < 2 ? 0 : aligned((devices - 1) * block_begin(1, elements, devices) * size_of(e));
 }

@@ -36,7 +36,7 @@ struct product_panels {
   bool active = true;
 
   constexpr bool gathers(int x) const { return x < 2 && of[x].gathered; }
-  /// The panel that begins at an index: it lies in one block of each operand that is gathered.
+  /// The panel that begins at an index: it is within one block of each gathered operand.
   constexpr range at(std::int64_t begin) const {
     std::int64_t end = std::min(begin + width, all.end);
     for (const operand& o : of)
@@ -132,7 +132,7 @@ constexpr void for_each_panel(const product_panels& q, F&& f) {
   }
 }
 
-/// Bytes of the panels of a product, and beside them what its products pack.
+/// Bytes of the panels of a product, and of the memory that its products pack.
 template <class Address>
 constexpr std::int64_t scratch_of_panels(const program_view& p, const step& s, const product_panels& q,
                                          const Address& address) {

@@ -52,7 +52,7 @@ struct product_form {
   operand array[3];
   /// Many small products, which one kernel computes instead.
   bool small = false;
-  /// The product is computed as its transpose, because that is how the result lies in memory.
+  /// The product is computed as its transpose, because the result is stored transposed.
   bool swapped = false;
 
   /// Which array of the product is one of the call: the left operand, the right one, the result.
@@ -101,7 +101,7 @@ namespace detail {
 } // namespace detail
 
 /// Decides how a product is computed. `packs_vectors`: the library takes a single column for a contiguous vector,
-/// whatever lies between its elements.
+/// whatever its stride.
 [[gnu::cold]] constexpr product_form form_of_product(const gemm_group& batch, gemm_group m, gemm_group n,
                                                      const gemm_group& k, bool packs_vectors) {
   product_form f;
@@ -144,8 +144,8 @@ constexpr gemm_group gemm_group_of(const tensor_type& dims, const tensor_type* c
   return g;
 }
 
-/// Bytes that a product packs whose two operands and result have these buffers and strides. Where Kokkos Kernels is
-/// called instead of a BLAS, it packs columns with strides besides.
+/// Bytes that a product packs whose two operands and result have these buffers and strides. If Kokkos Kernels is called
+/// instead of a BLAS, it also packs columns with strides.
 [[gnu::cold]] constexpr std::int64_t scratch_of_product(const step& s, const buffer* const (&of)[3],
                                                         const addressing (&address)[3]) {
   const tensor_type* const types[3] = {&of[0]->type, &of[1]->type, &of[2]->type};

@@ -9,7 +9,7 @@ namespace cleave { inline namespace v0 {
 
 enum class role : std::uint8_t { input, output, workspace };
 
-/// What a buffer is on a device.
+/// The form of a buffer on a device.
 enum class form : std::uint8_t {
   /// Its shard.
   shard,
@@ -19,11 +19,11 @@ enum class form : std::uint8_t {
   halo,
   /// The elements of a region, or of a shard and its halo, under the dims of an operation that reads neighbours.
   view,
-  /// What a stack has at the index of an iteration: one contiguous shard.
+  /// The slice of a stack at the index of an iteration: one contiguous shard.
   slice,
 };
 
-/// A buffer of a plan: on each device an array of its shard's extents in LayoutRight order, or another form of such.
+/// A buffer of a plan: on each device an array of its shard's extents in LayoutRight order, or one of the other forms.
 struct buffer {
   cleave::role role = role::workspace;
   /// Which argument or result, or which slot of the workspace. Buffers that never live together may share a slot.
@@ -43,10 +43,10 @@ struct buffer {
   std::uint32_t parts = 0;
 };
 
-/// Whether a buffer has what is around a shard.
+/// Whether a buffer has the elements around a shard.
 constexpr bool has_neighbours(const buffer& b) { return b.form == form::region || b.form == form::halo; }
 
-/// What a program is beside its lists of buffers, steps and maps.
+/// The facts of a program other than its lists of buffers, steps and maps.
 struct program_facts {
   mesh_value mesh{};
   dim_table dims{};
@@ -58,8 +58,8 @@ struct program_facts {
   verdict found{};
 };
 
-/// A partitioned program as data of run-time length: what the passes make and change. `plan_of` keeps it as a constant.
-/// Readers take either as a program_view.
+/// A partitioned program as data of run-time length, which the passes make and change. `plan_of` keeps it as a
+/// constant. Readers take either as a program_view.
 struct program : program_facts {
   /// The arguments in order, the results in order, then the workspace and other names for the same memory.
   indexed_vector<buffer> buffers{};

@@ -50,19 +50,19 @@ constexpr std::size_t end_of_joined(indexed_span<const step> steps, std::size_t 
   return i;
 }
 
-/// What an exchange is among those that share messages.
+/// The role of an exchange among those that share messages.
 enum class exchange_role : std::uint8_t { alone, first, joined };
 constexpr exchange_role exchange_role_of(const program_view& p, std::size_t i) {
   if (p.steps[i].joined) return exchange_role::joined;
   return end_of_joined(p.steps, i) > i + 1 ? exchange_role::first : exchange_role::alone;
 }
 
-/// Of a step that goes on together with the one beside it: whether it is the first of both.
+/// Whether a step is the first of a pipelined pair (step::pieces).
 constexpr bool goes_first(const program_view& p, std::size_t i) {
   return i + 1 < p.steps.size() && go_together(p.steps[i], p.steps[i + 1]);
 }
 
-/// Whether a buffer is what an operation reads in a shard and its halo.
+/// Whether a buffer is the view through which an operation reads a shard and its halo.
 constexpr bool is_around_shard(const program_view& p, const buffer& b) {
   return b.form == form::view && p.buffers[b.of].form == form::halo;
 }

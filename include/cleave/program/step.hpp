@@ -7,7 +7,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What a step does. The table below has one entry for each.
+/// The kind of a step. The table below has one entry for each.
 enum class step_kind : std::uint8_t {
   /// out[loop] = expression(in...): one pass over memory for a chain of elementwise operations.
   map,
@@ -33,8 +33,7 @@ enum class step_kind : std::uint8_t {
   sort,
   /// The exchange or move that began in step `begun` is over: its result may be read, and its operand written again.
   wait,
-  /// The steps up to the end run several times: along a dim, or as often as in0 says. They end early where in0 of the
-  /// end holds.
+  /// The steps up to the end run several times: along a dim, or in0 times. They end early if in0 of the end holds.
   loop_begin,
   loop_end,
 };
@@ -44,9 +43,9 @@ struct step_kind_entry {
   step_kind kind;
   /// False for marks, which only order other steps.
   bool writes;
-  /// Work that what is in flight may overlap with.
+  /// Work that may overlap with moves in flight.
   bool computes = false;
-  /// What it moves where depends on data.
+  /// Data decides which elements it moves where.
   bool routed = false;
 };
 
@@ -85,7 +84,7 @@ struct fused_op {
   element type = element::none;
   std::array<std::uint16_t, 3> in{};
   std::uint8_t arg = 0;
-  /// The line of the user's operation, for checked mode; 0 where it is unknown or does not fit.
+  /// The line of the user's operation, for checked mode; 0 if it is unknown or does not fit.
   std::uint16_t line = 0;
   double scalar = 0;
   dim_set over = 0;
@@ -117,8 +116,8 @@ struct step {
   // gemm: see as_gemm. scan, sort, gather, scatter: k is the dim, see dim_along
   tensor_type batch{}, m{}, n{}, k{};
 
-  /// Of an operation that has a step of its own: which one of its class it is. (`code` is what the user wrote, whose
-  /// derivative this may be.)
+  /// Of an operation that has a step of its own: its op. (`code` is the op that the user wrote, whose derivative this
+  /// may be.)
   op what = op::input;
   // scan: from the last index; and without the element itself. sort: in descending order
   bool backwards = false, exclusive = false;
@@ -130,25 +129,24 @@ struct step {
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
 
-  /// exchange: elements of the result that are taken from nowhere stay as they are.
+  /// exchange: elements of the result without a source keep their value.
   bool keeps = false;
 
-  /// The collective; none where no device needs anything of another one.
+  /// The collective; none if no device needs anything of another one.
   cleave::kind move = cleave::kind::none;
   /// The axes whose devices take part together.
   axis_set axes{};
-  /// exchange, and a move between devices: it goes on while later steps compute, until a `wait`.
+  /// exchange, and a move between devices: it overlaps with later steps, until a `wait`.
   bool in_flight = false;
   /// exchange: it begins together with the exchange in the step before it, and shares its messages.
   bool joined = false;
-  /// A move and the product right after it, which reads what it brings, or right before it, which makes what it takes,
-  /// where both go on together: each block travels in so many pieces, and the product computes a piece while others are
-  /// on their way. 0: one after the other.
+  /// The number of chunks per block if a product is pipelined with the all-gather before it or the reduce-scatter after
+  /// it: it computes a chunk while others are in flight. 0: not pipelined.
   std::uint8_t pieces = 0;
-  /// A product, and the moves that gather operands of it: the product gathers them itself, in panels of which each
-  /// block has so many, and their results have no memory. 0: they are gathered before it.
+  /// A product, and the moves that gather operands of it: the number of panels per block if the product gathers them
+  /// itself, so that their results have no memory. 0: they are gathered before it.
   std::uint16_t panels = 0;
-  /// wait: the step in which that began.
+  /// wait: the step in which the exchange or move began.
   std::uint16_t begun = 0;
 
   /// The innermost loop that it is in; for the marks of a loop, that loop.
@@ -168,7 +166,7 @@ constexpr bool is_collective(const step& s) { return words_of(s.move).communicat
 /// Whether it is the first, or the only one, of the exchanges that share messages; true of other collectives.
 constexpr bool begins_collective(const step& s) { return is_collective(s) && !s.joined; }
 
-/// Whether two steps, one right after the other, go on together (step::pieces).
+/// Whether two adjacent steps are pipelined (step::pieces).
 constexpr bool go_together(const step& s, const step& next) {
   if (s.pieces == 0 || s.pieces != next.pieces) return false;
   if (s.kind == step_kind::move)

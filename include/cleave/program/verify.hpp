@@ -25,7 +25,7 @@ constexpr indexed_vector<std::size_t> memory_of_buffers(const program& p) {
   return memory;
 }
 
-/// What is in memory while the steps of a program go by.
+/// The contents of memory while the steps of a program run.
 struct memory_state {
   const program& p;
   const std::size_t* memory;
@@ -44,7 +44,7 @@ constexpr bool can_read(const memory_state& m, std::uint16_t b) {
   const buffer* buffers = m.p.buffers.data();
   return have >= 0 && buffers[have].type.element == buffers[b].type.element;
 }
-/// What is in flight brings its result where it is waited for.
+/// An exchange or move in flight writes its result at its wait.
 constexpr bool end_exchange(memory_state& m, const step& wait) {
   const auto begun = std::ranges::find(m.in_flight, wait.begun);
   if (begun == m.in_flight.end()) return false;
@@ -59,8 +59,8 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
 constexpr bool works_in_place(const step& s, std::size_t k) {
   return s.kind == step_kind::map || s.move == kind::all_reduce || (is_scaled(s) && k >= 2);
 }
-/// Whether what shares the messages of the step before it can do so: both are exchanges of the same devices that are
-/// under way together.
+/// Whether a step can share the messages of the step before it: both are exchanges of the same devices and in flight
+/// together.
 constexpr bool can_be_joined(const program& p, std::size_t i) {
   const step& s = p.steps[i];
   if (i == 0 || s.kind != step_kind::exchange || !s.in_flight) return false;
@@ -94,7 +94,7 @@ constexpr bool write(memory_state& m, std::size_t i) {
   return true;
 }
 
-/// Whether a step is what its kind says, apart from the memory that it touches.
+/// Whether a step is legal for its kind, apart from the memory that it touches.
 constexpr bool is_legal(const program& p, const step& s) {
   const std::size_t end = s.first_op + std::size_t{s.ops};
   if (end > p.fused_ops.size()) return false;
@@ -108,8 +108,8 @@ constexpr bool is_legal(const program& p, const step& s) {
   return from.type == to.type && cleave::is_legal({s.move, s.axes, to.where}, from.where);
 }
 
-/// Whether a step that goes on together with another one has it beside it, of its loop. A move takes part in one pair,
-/// and so does a product.
+/// Whether a pipelined step is adjacent to its partner, in the same loop. A move takes part in one pair, and so does a
+/// product.
 constexpr bool has_partner(const program& p, std::size_t i) {
   const step& s = p.steps[i];
   const bool first = i + 1 < p.steps.size() && go_together(s, p.steps[i + 1]);
@@ -120,11 +120,10 @@ constexpr bool has_partner(const program& p, std::size_t i) {
 
 } // namespace detail
 
-/// Whether the steps of a program can run in their order, where `memory` says in which memory each buffer is: every
-/// step reads what an argument or an earlier step has written and nothing has overwritten, and writes no argument;
-/// every result is written. What an exchange or a move in flight brings is written where it is waited for, and what it
-/// sends stays until then; it is over before its loop ends. Exchanges that share messages begin one right after the
-/// other.
+/// Whether the steps of a program can run in their order. `memory` says in which memory each buffer is. Every step
+/// reads buffers that an argument or an earlier step has written and nothing has overwritten, and writes no argument;
+/// every result is written. An exchange or a move in flight writes its result at its wait, and its operand stays until
+/// then; it is over before its loop ends. Exchanges that share messages begin one right after the other.
 constexpr bool verify_steps(const program& p, const indexed_vector<std::size_t>& memory) {
   std::size_t most = 0;
   const std::size_t* of_buffer = memory.data();

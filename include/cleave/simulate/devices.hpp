@@ -94,7 +94,7 @@ class devices {
     return a;
   }
 
-  /// What is read was written, by this buffer or by one of which it is a view.
+  /// The memory was written before it is read, by this buffer or by one of which it is a view.
   void check_readable(std::uint16_t b) {
     const buffer &want = p_.buffers[b], *const writer = writer_[memory_of(want)];
     if (writer == nullptr) return complain("reads what nothing has written");

@@ -221,7 +221,7 @@ struct evaluator {
   }
 };
 
-/// What is done to each value once it is there, in every iteration.
+/// Called for each value once it is computed, in every iteration.
 using node_hook = std::function<void(const node&, host_array&)>;
 
 /// Runs the nodes of an ordered graph, loops iteration by iteration.
@@ -238,7 +238,7 @@ class loop_runner {
  private:
   void node_of(std::size_t v) {
     const node& n = g.nodes[v];
-    // A carried value is set by the loop; a stack is filled one index an iteration; a result is what was carried last.
+    // The loop sets a carried value; a stack is filled one index an iteration; a result is the value carried last.
     if (n.code == op::input || n.code == op::carry || n.code == op::loop_stack || n.code == op::trip_count) return;
     if (n.code == op::loop_result) run.values[v] = run.values[g.nodes[n.in[0]].in[1]];
     else if (n.code == op::loop_slice && g.loops[n.of - 1u].along != no_dim) run.values[v] = slice(n);

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <string>
 
-// Moves between devices, done literally: what every device has afterwards is copied from memories of devices, and
+// Moves between devices, done literally: each device's elements afterwards are copied from memories of devices, and
 // counted. No price and no closed form of the planner is used here.
 
 namespace cleave { inline namespace v0 { namespace simulation {
@@ -61,9 +61,9 @@ class mover {
     }
   }
 
-  /// What every device has afterwards.
+  /// The elements of every device afterwards.
   indexed_vector<elements> made{};
-  /// Bytes of the busiest device by the table of docs/12-cost.md, of what was really moved.
+  /// Bytes of the busiest device by the table of docs/12-cost.md, of the elements really moved.
   std::int64_t bytes = 0;
   /// Bytes that each device took from others, whatever the charge.
   indexed_vector<std::int64_t> received{};
@@ -112,7 +112,7 @@ class mover {
     }
   }
 
-  /// A box, within what all members of the group have, combined over them in their order.
+  /// A box, within the common box of all members of the group, combined over them in their order.
   elements combined_over(const indexed_vector<std::size_t>& group, const box& part) {
     auto total = elements::filled(part.elements());
     for (std::size_t k = 0; k < group.size(); ++k) {
@@ -139,7 +139,7 @@ class mover {
     bool nested = true;
     for (std::size_t d = 0; d < where_.size(); ++d) nested = nested && want_[d].inside(have_[d]);
     if (!nested) {
-      // Reduced everywhere, then everybody fetches what it lacks.
+      // Reduced everywhere, then every device fetches the elements that it lacks.
       all_reduce();
       const indexed_vector<elements> whole = std::move(made);
       for (std::size_t d = 0; d < where_.size(); ++d) memory_[d] = whole[d].data();

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// What a remap means, element by element: nothing here knows of runs, regions or parts.
+// The meaning of a remap, element by element: nothing here knows of runs, regions or parts.
 
 namespace cleave { inline namespace v0 { namespace simulation {
 
@@ -25,7 +25,7 @@ inline bool takes_from(indexed_span<const dim_map> maps, int operand) {
   return false;
 }
 
-/// The element of an operand that an element of the result is; none where it is 0.
+/// The source of an element of the result in an operand; none if the element is 0.
 inline optional_value<position> source_of(indexed_span<const dim_map> maps, int operand, const tensor_type& from,
                                           const tensor_type& to, const position& at, const sizes& s,
                                           indexed_span<const std::int64_t> offsets) {
@@ -58,7 +58,7 @@ optional_value<position> row_of(const tensor_type& table, const tensor_type& ind
   return source;
 }
 
-/// Calls each(index along every dim, offset in the array) for the elements of a box that lies in an array of its own.
+/// Calls each(index along every dim, offset in the array) for the elements of a box that has an array of its own.
 template <class Each>
 void for_each_index(const box& all, Each&& each) {
   if (all.empty()) return;

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <limits>
 
-// What the elementwise ops mean, once more and plainly, so that the kernels have something to be compared with:
-// floating types compute in double and are not rounded, integers wrap to their width, bool is 0 or 1.
+// The elementwise ops, once more and plainly, as a reference for the kernels: floating types compute in double and are
+// not rounded, integers wrap to their width, bool is 0 or 1.
 
 namespace cleave { inline namespace v0 { namespace simulation {
 
@@ -22,7 +22,7 @@ template <class Integer>
 double as_integer(std::uint64_t bits) {
   return as_double(static_cast<Integer>(bits));
 }
-/// What an integer of 64 bits becomes in an element type.
+/// A 64-bit integer converted to an element type.
 inline double wrapped(element e, std::uint64_t bits) {
   switch (e) {
     case element::boolean: return bits != 0 ? 1 : 0;
@@ -49,8 +49,8 @@ inline double stored(element e, double x) {
   return wrapped(e, bits_of(x));
 }
 
-/// What a floating-point number becomes in an integer type: the nearest towards 0 that the type has, and NaN 0. There
-/// is no -0.
+/// A floating-point number converted to an integer type: the nearest towards 0 that the type has, and NaN 0. There is
+/// no -0.
 inline double saturated(element e, double x) {
   if (x != x) return 0;
   const double lowest = lowest_of(e), beyond = is_signed_integer(e) ? -lowest : std::ldexp(1.0, as_int(8 * size_of(e)));
@@ -59,7 +59,7 @@ inline double saturated(element e, double x) {
   return x >= beyond ? greatest : x <= lowest ? lowest : std::trunc(x) + 0.0;
 }
 
-/// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and what is made of its words.
+/// op::random and op::normal: Philox4x32-10 as its authors write it, on arrays, and the numbers made of its words.
 inline double random_number(op code, element result, std::uint64_t key, std::uint64_t row, std::uint64_t column) {
   constexpr std::uint64_t low = 0xFFFFFFFFu;
   std::uint64_t c[4]{column & low, row & low, column >> 32, row >> 32}, k[2]{key & low, key >> 32};
@@ -113,7 +113,7 @@ inline double random_of(op code, element result, double key, double row, double 
   }
 }
 
-/// What an elementwise op means on doubles, from its line in graph/op_list.hpp.
+/// An elementwise op on doubles, from its line in graph/op_list.hpp.
 [[gnu::cold]] inline double meaning_of(op code, element in, element out, double x, double y, double z) {
   if (!is_floating(in))
     if (const auto whole = applied_to_integers(code, in, x, y)) return wrapped(in, *whole);
@@ -125,9 +125,9 @@ inline double random_of(op code, element result, double key, double row, double 
   }
 }
 
-/// Any elementwise op as it comes back from memory. `in` is the type in which it computes, see typed_operand; `out`
-/// that of the result. An operand as it is has been stored already, and is not again: the greatest integers of 64 bits
-/// are no doubles, and the nearest ones would wrap.
+/// The result of an elementwise op as read back from memory. `in` is the type in which it computes, see typed_operand;
+/// `out` that of the result. An operand that is returned unchanged was stored already and is not rounded again: the
+/// greatest integers of 64 bits are no doubles, and the nearest ones would wrap.
 inline double applied(op code, element in, element out, double x, double y, double z) {
   const double value = meaning_of(code, in, out, x, y, z);
   if (is_floating(in) && is_integer(out)) return saturated(out, value);
@@ -166,7 +166,7 @@ inline double combined(reduction how, element e, double a, double b) {
   return applied(codes[how], e, a, b);
 }
 
-/// What a reduction over nothing gives.
+/// The result of a reduction over nothing.
 inline double identity_of(reduction how, element e) {
   if (how == reduction::sum) return 0;
   if (how == reduction::prod) return 1;

@@ -29,7 +29,7 @@ class machine : slice_steps {
       if (p_.buffers[b].role == role::input && p_.buffers[b].form == form::shard)
         distribute(p_.buffers[b], arguments[p_.buffers[b].index]);
     flops_.assign(where_.size(), 0);
-    // What never runs moves what it is priced at.
+    // Steps that never run move the bytes that they are priced at.
     for (const step& s : p_.steps) out_.step_bytes.push_back(writes(s) ? step_bytes(p_, s, at_) : 0);
     run_steps(0, p_.steps.size());
     if (!out_.problem.empty()) return out_;
@@ -114,8 +114,8 @@ class machine : slice_steps {
     writer_[memory_of(out)] = out.form == form::slice ? &p_.buffers[out.of] : &out;
   }
 
-  /// What an exchange or a move in flight brings is not there before it is waited for, and what it sends stays as it
-  /// is.
+  /// The result of an exchange or a move in flight is not there before its wait, and its operand must not change until
+  /// then.
   struct flight {
     std::size_t begun;
     indexed_vector<elements> brought;
@@ -151,8 +151,8 @@ class machine : slice_steps {
     in_flight_.erase(f);
   }
 
-  /// What a step reads around a shard is the shard as it is now, and what an exchange has brought: here both are one
-  /// region. Along a whole periodic dim the other end of the shard or of a part is beside it.
+  /// Copies the current shard into the memory of its halo, so that a step reads both as one region. Along a whole
+  /// periodic dim the other end of the shard or of a part is next to it.
   void complete_halos(std::size_t d, const step& s) {
     for (std::uint16_t in : s.in) {
       const buffer& view = p_.buffers[in];
@@ -174,7 +174,7 @@ class machine : slice_steps {
     }
   }
 
-  /// What an entry of an expression is, from those before it; `input` and `index` give what it loads, and where.
+  /// The value of an entry of an expression, from those before it; `input` and `index` give the loads and indices.
   double entry(const indexed_span<const fused_op>& ops, std::size_t t, const indexed_vector<double>& value,
                const auto& input, const auto& index) {
     const fused_op& o = ops[t];
@@ -190,8 +190,8 @@ class machine : slice_steps {
     }
   }
 
-  /// What is around a shard, where each device computes it itself: of a ring what is on its other side, and 0 outside
-  /// of other dims.
+  /// The elements around a shard, where each device computes them itself: of a ring the elements of its other side, and
+  /// 0 outside of other dims.
   void compute_halo(std::size_t d, const step& s) {
     complete_halos(d, s);
     const buffer& out = p_.buffers[s.out];

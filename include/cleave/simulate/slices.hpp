@@ -12,8 +12,8 @@ class slice_steps : protected devices {
  protected:
   using devices::devices;
 
-  /// Rows at indices, from the device's own block of the table or from that of the one that has them. What moves
-  /// depends on the indices; charged is the price.
+  /// Rows at indices, from the device's own block of the table or from that of their owner. The bytes moved depend on
+  /// the indices; charged is the price.
   void gather(const step& s) {
     const buffer &table = p_.buffers[s.in[0]], &indices = p_.buffers[s.in[1]], &to = p_.buffers[s.out];
     indexed_vector<elements> made(where_.size());
@@ -75,8 +75,8 @@ class slice_steps : protected devices {
     moved_ = step_bytes(p_, s, at_);
   }
 
-  /// Running totals and recurrences: every device on its own block, and then with what the devices before it have in
-  /// all.
+  /// Running totals and recurrences: every device on its own block, then combined with the totals of the devices before
+  /// it.
   void scan(const step& s) {
     const buffer& to = p_.buffers[s.out];
     const int along = to.type.find(dim_along(s));
@@ -86,7 +86,7 @@ class slice_steps : protected devices {
     const axis_list list = to.where[along];
     const element e = to.type.element;
     const bool recurs = s.what == op::recurrence;
-    // What a stretch of a slice makes of what comes before it.
+    // The affine map x -> total + factor * x of a segment of a recurrence; of a running total, its total.
     struct stretch {
       double total, factor = 1;
     };
@@ -133,7 +133,7 @@ class slice_steps : protected devices {
         position at = index;
         at[along] = mine[along].begin;
         const std::int64_t start = length > 0 ? offset_in(mine, at) : 0;
-        // A recurrence goes on from there.
+        // A recurrence starts from there.
         stretch sum{recurs ? total : identity_of(s.combine, e)};
         for (std::int64_t i = 0; i < length; ++i) {
           const std::int64_t here = start + (s.backwards ? length - 1 - i : i) * step;
@@ -149,8 +149,8 @@ class slice_steps : protected devices {
     moved_ = busiest;
   }
 
-  /// What depends on the order within slices: each operand is put together from the devices among which the step
-  /// communicates, and each device keeps its own part of the result.
+  /// Operations that depend on the order within slices: each operand is put together from the devices among which the
+  /// step communicates, and each device keeps its own part of the result.
   void on_slices(const step& s) {
     const buffer& to = p_.buffers[s.out];
     for (std::uint16_t b : s.in)

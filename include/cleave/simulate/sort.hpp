@@ -11,7 +11,7 @@
 
 namespace cleave { inline namespace v0 { namespace simulation {
 
-/// What an operation of op_class::sort does, of a node or of a step.
+/// The arguments of an operation of op_class::sort, of a node or of a step.
 struct slice_operation {
   op what;
   dim_id along;
