@@ -16,8 +16,8 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// The memory of a program's arguments and results: which results must be computed beside it, because the caller gave
-/// the memory of an argument that is still to be read.
+/// The memory of a program's arguments and results: which results must be computed in memory of their own, because the
+/// caller's memory is that of an argument that is still to be read.
 class argument_memory {
  public:
   [[gnu::cold]] explicit argument_memory(const binder& b) : given_(b.given) {
@@ -52,10 +52,9 @@ class argument_memory {
       }
   }
 
-  /// Writes the addresses of a run. Throws overlap_error where two results share memory. Collective over the devices in
-  /// the first run and in checked mode: all throw memory_error where one has no memory for what is computed beside a
-  /// result. Where it takes such memory later on, since it is given other addresses, a device that has none throws
-  /// alone.
+  /// Writes the addresses of a run. Throws overlap_error if two results share memory. Collective over the devices in
+  /// the first run and in checked mode: all throw memory_error if one has no memory for results that are computed
+  /// apart. If it takes such memory later on, since it is given other addresses, a device that has none throws alone.
   void take(grid_state& grid, const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
     for (aside& a : aside_) a.used = false;
@@ -78,7 +77,7 @@ class argument_memory {
     for (const place& p : outputs_)
       at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
   }
-  /// Moves what was computed beside a result to it.
+  /// Copies results that were computed apart to the caller's memory.
   void give(void* const* outputs) const {
     for (std::size_t r = 0; r < aside_.size(); ++r)
       if (const aside& a = aside_[r]; a.used) {
@@ -119,7 +118,7 @@ class argument_memory {
     const strides *a = given_->of[argument], *r = given_->of[p.arguments + result];
     return a == r || (a != nullptr && r != nullptr && *a == *r);
   }
-  /// Two results in one memory would overwrite each other. What was found for the same addresses before holds still.
+  /// Two results in one memory would overwrite each other. An earlier check of the same addresses still holds.
   void refuse_overlap(void* const* outputs) {
     if (std::equal(apart_.begin(), apart_.end(), outputs)) return;
     // They keep their order from call to call, so that insertion finds them sorted.
@@ -137,7 +136,7 @@ class argument_memory {
   }
 
   /// For each argument, then each result: the step that writes it first (begin) and the one that reads it last (end),
-  /// or -1. What a loop reads is read until it ends, and what it writes may be written as soon as it begins.
+  /// or -1. A loop reads its operands until it ends, and may write its results as soon as it begins.
   [[gnu::cold]] static indexed_vector<range> uses_of(const binder& of) {
     const program_view& p = of.program;
     indexed_vector<range> uses(p.arguments + p.results, range{-1, -1});

@@ -13,9 +13,9 @@
 #include <algorithm>
 #include <utility>
 
-// Maps and folds that follow each other over the same rows run together, a band of rows at a time: what one of them
-// reads or writes is in the cache when the next one reads it. Each step computes the same numbers in the same order as
-// on its own.
+// Maps and folds that follow each other over the same rows run together, a band of rows at a time: rows that one of
+// them reads or writes are in the cache for the next one. Each step computes the same numbers in the same order as on
+// its own.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -38,7 +38,7 @@ class banded_steps final : public step_group {
       if (r.steps[i]->folds_all_rows()) ++fold;
       scratch = as<char>(scratch) + comm::aligned(r.steps[i]->shared_bytes().memory);
     }
-    // First what needs no message, then the rest.
+    // First the rows that need no message, then the rest.
     cuts_.clear();
     cuts_.push_back(0);
     run_threads(r, free);
@@ -191,8 +191,8 @@ class band_finder {
     add(at(i).out, true, false);
     if (steps_[i]->folds_all_rows()) ++folds_;
   }
-  /// Adds a step to the group if it runs over the same rows and reads and writes only its own row of what the others
-  /// write and read.
+  /// Adds a step to the group if it runs over the same rows, and of the memory that the others read and write it reads
+  /// and writes only its own row.
   [[gnu::cold]] bool extends(std::size_t i) {
     const step &s = at(i), &head = at(first_);
     if (s.in_loop != head.in_loop) return false;
@@ -236,14 +236,14 @@ class band_finder {
   bool writes_last(const touched& t) const { return t.written && steps_[t.step]->folds_all_rows(); }
   /// A step that reduces all rows to one number reads some rows only when the steps after it have run (`finish_rows`).
   bool reads_late(const touched& t) const { return !t.written && steps_[t.step]->folds_all_rows(); }
-  /// Whether a step b touches what another row of an earlier step a touches, or writes what a has yet to read.
+  /// Whether a step b touches another row that an earlier step a touches, or writes memory that a has yet to read.
   bool touches_other_rows(const touched& a, const touched& b, int dims) const {
     const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
     if (writes_last(b)) return false;
     return (a.written || b.written) && same_memory(x, y) &&
            (reads_late(a) || a.across || b.across || !same_rows(x, y, dims));
   }
-  /// The memory that is touched row by row, each buffer once, and of that what several steps touch.
+  /// The memory that is touched row by row, each buffer once, and the part of it that several steps touch.
   struct amount {
     std::int64_t bytes = 0, shared = 0;
   };
@@ -283,7 +283,7 @@ class band_finder {
     for (std::size_t i = 0; i < touched_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         const touched &a = touched_[j], &b = touched_[i];
-        // Within one step, only what is read across rows conflicts with the result.
+        // Within one step, only reads across rows conflict with the result.
         if ((a.step == b.step && !a.across) || !(a.written || b.written) || writes_last(b)) continue;
         const buffer &x = b_.program.buffers[a.buffer], &y = b_.program.buffers[b.buffer];
         const bool same = !reads_late(a) && !a.across && !b.across && same_rows(x, y, dims_);

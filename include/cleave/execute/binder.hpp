@@ -12,7 +12,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What a step is bound from: the program, the sizes, and the device. Computed once, when a plan meets sizes.
+/// The data from which a step is bound: the program, the sizes, the device. Computed once, when a plan meets sizes.
 struct binder {
   grid_state& grid;
   program_view program;
@@ -27,7 +27,7 @@ struct binder {
   /// The number of a step of this program.
   std::size_t number_of(const step& s) const { return as_size(&s - program.steps.data()); }
 
-  /// Whether a buffer is what an operation reads in a shard and its halo.
+  /// Whether a buffer is the view through which an operation reads a shard and its halo.
   bool is_around_shard(const buffer& b) const { return cleave::is_around_shard(program, b); }
   /// Extents of this device's shard of a buffer, and its bytes.
   shape local(const buffer& b) const { return indices_of(b, program.maps, at, grid.here()).extents(); }
@@ -56,7 +56,7 @@ struct binder {
                            return own == nullptr ? nullptr : own->begin();
                          });
   }
-  /// The slice that a buffer is, if it is read where it is.
+  /// The slice that a buffer is, if it is read in place.
   const slice_in_place* slice_of(const buffer& b) const {
     for (std::size_t i = 0; slices != nullptr && i < slices->size(); ++i)
       if (&b == &program.buffers[(*slices)[i].slice]) return &(*slices)[i];
@@ -72,7 +72,7 @@ struct binder {
     const auto address = [this](const buffer& b) { return addresses(b); };
     return detail::slice_search(program, at, address).found();
   }
-  /// Whether a halo has no memory of its own, because the View of the argument around which it lies has ghosts for it.
+  /// Whether a halo has no memory of its own, because the View of the argument that it surrounds has ghosts for it.
   bool lies_in_ghosts(const buffer& halo) const {
     return given != nullptr && given->ghosts_take(program, halo, at, grid.here());
   }

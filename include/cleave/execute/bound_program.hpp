@@ -29,8 +29,8 @@ class bound_program {
   bound_program(const bound_program&) = delete;
   bound_program& operator=(const bound_program&) = delete;
 
-  /// Takes the addresses of a run. A result whose memory is that of an argument that is still to be read is computed
-  /// beside it.
+  /// Takes the addresses of a run. A result is computed in memory of its own if the caller's memory is that of an
+  /// argument that is still to be read.
   void start(const void* const* inputs, void* const* outputs) {
     running_.grid.require_usable();
     take_memory(running_.grid.bound().depth() - 1);

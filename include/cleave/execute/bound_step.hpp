@@ -24,7 +24,7 @@ struct row_block {
   /// Of each reduction to one number in the group: how far this thread is.
   fold_progress* progress;
 };
-/// What a step is told before its rows run.
+/// The settings of a step before its rows run.
 struct row_setup {
   /// A later step reads each part of the result as soon as it is written.
   bool read_again;
@@ -35,7 +35,7 @@ struct row_setup {
 };
 
 /// A step with everything that depends on sizes and on the device. Each kind of step is a class in execute/steps/,
-/// which says there how it is bound and what it does.
+/// which documents there how it is bound and run.
 class bound_step {
  public:
   bound_step() = default;
@@ -44,7 +44,7 @@ class bound_step {
   virtual ~bound_step() = default;
 
   virtual void run(run_state& r) = 0;
-  /// The end of what goes on while other steps compute, if it is under way.
+  /// Ends an exchange or move that overlaps with other steps, if it is in flight.
   virtual void finish([[maybe_unused]] run_state& r) {}
   /// Scratch memory, which all steps share.
   virtual comm::scratch_bytes shared_bytes() const { return {}; }
@@ -55,7 +55,7 @@ class bound_step {
   virtual void settle([[maybe_unused]] const comm::scratch& own, [[maybe_unused]] run_state& r) {}
   /// How many of the first dims of its loop `run_rows` may cut the step along; 0: it runs as a whole.
   virtual int row_dims() const { return 0; }
-  /// Whether it reduces all rows to one number. `finish_rows` computes it from what the threads have.
+  /// Whether it reduces all rows to one number. `finish_rows` computes it from the partial results of the threads.
   virtual bool folds_all_rows() const { return false; }
   /// Before `run_rows`.
   virtual void prepare_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const row_setup& setup) {}
@@ -66,8 +66,8 @@ class bound_step {
   virtual void run_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const row_block& rows) const {}
   /// After all rows, on one thread. Each thread had the rows between two neighbours of `cuts`.
   virtual void finish_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const indexed_vector<std::int64_t>& cuts) {}
-  /// Whether the result may be written to the memory of an operand, by the number of the buffer. It needs no more of it
-  /// than what it keeps beside it.
+  /// Whether the result may be written to the memory of an operand, by the number of the buffer. It reads no element
+  /// after it is overwritten, or keeps a copy.
   virtual bool may_replace([[maybe_unused]] std::size_t buffer) const { return false; }
   /// The step that comes next; `number` is its own.
   virtual std::size_t next(std::size_t number) const { return number + 1; }
@@ -89,7 +89,7 @@ class step_group {
   std::size_t first = 0, last = 0;
 };
 
-/// What the steps of a program share while it runs.
+/// The state that the steps of a program share while it runs.
 struct run_state {
   grid_state& grid;
   /// The address of each buffer.
@@ -99,7 +99,7 @@ struct run_state {
   indexed_vector<owned<step_group>> groups{};
   /// Names of the steps in profiles.
   indexed_vector<std::string> names{};
-  /// Exchanges that go on while other steps compute.
+  /// Exchanges that overlap with other steps.
   indexed_vector<comm::bound_exchange*> in_flight{};
   /// Gives MPI the time to move their messages. The first exchange sets it, so that programs without exchanges do not
   /// compile it; g++ guesses the target of a virtual call, and would.
@@ -165,12 +165,12 @@ struct operand_addresses {
 /// How steps of one form are bound: steps that need the same code, whatever their sizes and layouts, in whatever plan.
 struct step_form {
   owned<bound_step> (*bind)(const binder&, const step&, const void*) = nullptr;
-  /// What `bind` is given last: of maps and folds the functions of their expression.
+  /// The last argument of `bind`: of maps and folds the functions of their expression.
   const void* code = nullptr;
 };
 
 /// The form of the steps of a kind: `step_code<Kind>::form<Plan, I>()` for step I of a plan. Each kind specialises it
-/// in its file in execute/steps/, from nothing of the plan but what the code of the step depends on.
+/// in its file in execute/steps/, from only those facts of the plan on which the code of the step depends.
 template <step_kind Kind>
 struct step_code;
 

@@ -44,10 +44,10 @@ constexpr bool fill_halos(const program_view& p, std::size_t first) {
   return true;
 }
 
-/// The exchanges that a map waits for by itself, after what it computes away from their halos: the waits are just
-/// before it. By number of the step in which each began, of those that share messages the first. Of these the map may
-/// read one halo only: what the others bring or send is nothing that it writes, since later steps read the halos and
-/// their shards.
+/// The exchanges that a map waits for by itself, after it has computed the points away from their halos: the waits are
+/// just before it. By number of the step in which each began, of those that share messages the first. Of these the map
+/// may read one halo only. It writes no operand or result of the others, since later steps read the halos and their
+/// shards.
 inline indexed_vector<std::size_t> awaited_by(const program_view& p, std::size_t number) {
   indexed_vector<std::size_t> begun;
   if (number == p.steps.size()) return begun;
@@ -89,7 +89,7 @@ class box_binder {
   }
 
  private:
-  /// What is computed along a dim, counted from the first index of the device, and how much smaller indices are there.
+  /// The computed range along a dim, counted from the first index of the device, and how much smaller its indices are.
   struct stretch {
     range along{};
     std::int64_t wrapped = 0;
@@ -127,7 +127,7 @@ class box_binder {
     }
   }
 
-  /// The boxes of a halo: of each of its parts what lies in the domain.
+  /// The boxes of a halo: the part of the domain in each of its parts.
   [[gnu::cold]] void bind_halo(map_boxes& made) {
     const buffer& halo = b_.result(s_);
     for (std::uint32_t part = 0; part < parts_of(halo.maps); ++part) {
@@ -144,8 +144,8 @@ class box_binder {
       if (!append_areas(made, halo, all, 0)) made.zeroed = b_.bytes(halo);
     }
   }
-  /// Of the dims from `i` on, all areas of a part of a halo in which indices follow each other; false: a part of it
-  /// lies outside of the domain.
+  /// Of the dims from `i` on, all areas of a part of a halo with consecutive indices; false: a part of it is outside of
+  /// the domain.
   [[gnu::cold]] bool append_areas(map_boxes& made, const buffer& halo, const box& all, int i) {
     if (i == s_.loop.rank) {
       append_boxes(made);
@@ -243,7 +243,7 @@ class box_binder {
       if (leads) loops_.prefetch(made.loops, k);
     }
   }
-  /// Of a result whose elements lie in the order of the loop; 0 of others.
+  /// Of a result whose elements are stored in the order of the loop; 0 of others.
   std::int64_t bytes_of_row() const {
     const buffer& out = b_.result(s_);
     if (out.form != form::shard || out.type.rank != s_.loop.rank || out.type.dims != s_.loop.dims) return 0;
@@ -318,7 +318,7 @@ class box_binder {
   const map_functions* code_;
   loop_binder loops_;
   bound_ranges ranges_;
-  /// What is computed, and where: of the result, the strides, and the place of the device's first index.
+  /// The computed area; and of the result, the strides and the place of the device's first index.
   stretch area_[max_rank]{};
   addressing out_{};
   /// Whether the load that is bound last is in a part of a halo that others send.

@@ -20,7 +20,7 @@ namespace cleave { inline namespace v0 {
 
 namespace detail {
 
-/// What checked mode does around the calls and steps of one bound plan. Everything that it throws is thrown on all
+/// The checks of checked mode around the calls and steps of one bound plan. Everything that they throw is thrown on all
 /// devices, and nothing waits longer than the time limit.
 class call_checks {
  public:
@@ -40,11 +40,11 @@ class call_checks {
     if (grid_.checked().calls && begins_collective(p_.steps[i])) meet(i);
     if (grid_.checked().nans) search_.keep_operands(p_.steps[i], address);
   }
-  /// After a step: no NaN in what it wrote.
+  /// After a step: no NaN in its result.
   void after_step(std::size_t i, const addresses& address) {
     if (grid_.checked().nans) look_for_nan(i, address);
   }
-  /// A number by which a loop goes on or ends.
+  /// A number that decides whether a loop continues.
   std::int64_t agreed(std::int64_t number) {
     const indexed_vector<unsigned char>& all = exchange(&number, sizeof number);
     for (int r = 0; r < grid_.agreement().size(); ++r)
@@ -78,7 +78,7 @@ class call_checks {
   /// The box of indices in which a buffer has an element; its number in the buffer becomes that in the box.
   [[gnu::cold]] box indices_around(const buffer& b, std::int64_t& flat) const {
     if (b.form != form::halo) return indices_of(b, p_.maps, at_, grid_.here());
-    // The parts of a halo lie one after the other.
+    // The parts of a halo are stored one after the other.
     box part;
     for (std::uint32_t p = 0; p < parts_of(b.maps); ++p) {
       if ((b.parts >> p & 1) == 0) continue;
@@ -99,7 +99,7 @@ class call_checks {
     return "[" + text + "]";
   }
 
-  // The same replicas. Of what lies in one word the word itself, so that a message can show it.
+  // The same replicas. A value of one word is compared as the word, so that a message can show it.
   std::int64_t elements_of(const buffer& b) const { return cleave::elements_of(b, p_.maps, at_, grid_.here()); }
   bool is_word(const buffer& b) const { return b.type.rank == 0 && size_of(b.type.element) <= 8; }
   std::uint64_t word_or_hash(const buffer& b, const void* data) const {
@@ -119,7 +119,7 @@ class call_checks {
       }
     if (mine.empty()) return;
     const indexed_vector<unsigned char> all = exchange(mine.data(), mine.size() * sizeof(std::uint64_t));
-    // Everybody compares everything, so that all throw alike.
+    // Everybody compares everything, so that all throw the same.
     indexed_vector<std::uint64_t> theirs(all.size() / sizeof(std::uint64_t));
     std::memcpy(theirs.data(), all.data(), all.size());
     const auto by = [&](int r, std::size_t k) { return theirs[as_size(r) * mine.size() + k]; };
@@ -134,7 +134,7 @@ class call_checks {
         raise<agreement_error>(wording::replicas_differ(b.index, type_name(b), first, r, values));
       }
   }
-  /// The lowest device that holds what device `r` holds, of a tensor that some axes shard or leave partial.
+  /// The lowest device that holds the same shard as device `r`, of a tensor that some axes shard or leave partial.
   int first_with_the_same(axis_set used, int r) const {
     coordinates c = coordinates_of(r, grid_.sizes());
     for (int a = 0; a < max_axes; ++a)
@@ -171,10 +171,10 @@ class call_checks {
   }
   [[gnu::cold]] void look_for_nan(std::size_t i, const addresses& address) {
     const step& s = p_.steps[i];
-    // What is in flight is there when it is waited for.
+    // The result of an exchange or move in flight is there at its wait.
     const std::size_t wrote = s.kind == step_kind::wait ? s.begun : i;
     if (wrote == i && s.in_flight) return;
-    // What is only brought was looked at where it was made, and so were the elements around a shard.
+    // Elements that are only moved were checked where they were computed, and so were the elements around a shard.
     if ((!writes(s) && wrote == i) || has_neighbours(p_.buffers[p_.steps[wrote].out]) ||
         p_.steps[wrote].kind == step_kind::exchange)
       return;
@@ -216,7 +216,7 @@ class number_checks {
     }
   }
   /// `data` gives the address of an argument that is a number in memory of the host; null of a tensor. Throws
-  /// number_error where the type of a tensor cannot hold the number, on all ranks alike, which have the same.
+  /// number_error if the type of a tensor cannot hold the number, on all ranks, since they have the same number.
   template <class Data>
   void check(const Data& data) const {
     for (const number& n : numbers_) {

@@ -30,7 +30,7 @@ class executor {
       program_.abandon();
       throw;
     } catch (const agreement_error&) {
-      // The other ranks make other calls, so what is under way cannot be finished.
+      // The other ranks make other calls, so moves in flight cannot be finished.
       program_.abandon();
       throw;
     } catch (...) {

@@ -34,7 +34,7 @@ struct given_strides {
     for (const buffer& b : p.buffers)
       if (b.form == form::halo && p.buffers[b.of].role == role::input && p.buffers[b.of].index == shard.index) ++halos;
     if (halos != 1) return false;
-    // Loops exchange the memory of what they carry.
+    // Loops exchange the memory of carried values.
     for (const step& s : p.steps)
       if (s.kind == step_kind::loop_begin) return false;
     const box own = indices_of(shard, p.maps, at, here);
@@ -69,7 +69,7 @@ class strided_access {
     for (const buffer& b : p_.buffers)
       if (is_own(b) && b.form != form::view && (b.form != form::shard || !has_given_extents(b))) return false;
     for (const step& s : p_.steps) {
-      // Loops exchange the memory of what they carry.
+      // Loops exchange the memory of carried values.
       if (role_ == role::output && s.kind == step_kind::loop_begin) return false;
       for (std::uint16_t b : s.in)
         if (reaches(p_.buffers[b]) && !reads_any_strides(s, p_.buffers[b])) return false;

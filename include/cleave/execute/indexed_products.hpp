@@ -31,7 +31,7 @@ class looked_up_products final : public step_group {
     if (r.checks != nullptr) return false;
     void* const result = r.at[gemm_.out];
     const operand_addresses in(r, gather_);
-    // From here on all devices communicate alike, whatever their addresses are.
+    // From here on all devices make the same communication calls, whatever their addresses are.
     rows_.fetch(in.from);
     const void* const values = r.at[gemm_.in[1 - as_size(looked_up_)]];
     if (!overwrites(r, result) && rows_.run_products(products_.small(), looked_up_, in.from, values, result))

@@ -101,7 +101,7 @@ class local_context {
       : grid_(&grid), workspace_(workspace), bytes_(bytes) {}
 
   /// The scratch memory that the operation asked for by its static `workspace`, as elements of a type:
-  /// `here.workspace<double>()`. What it holds is not defined when the kernel begins. It is aligned for every element
+  /// `here.workspace<double>()`. Its contents are not defined when the kernel begins. It is aligned for every element
   /// type.
   template <class T>
   auto workspace() const {
@@ -175,8 +175,8 @@ class local_context {
     out.done();
   }
   /// Every device sends a piece of `from` to each device along the axis, and receives a piece of each in `to`. The
-  /// pieces lie one after another, in the order of the devices; `sent` and `received` are their numbers of elements.
-  /// Each device says of the others what they say of it. Empty pieces are not sent. The own piece is copied.
+  /// pieces are stored one after another, in the order of the devices; `sent` and `received` are their numbers of
+  /// elements. Sender and receiver must agree on them. Empty pieces are not sent. The own piece is copied.
   template <class From, class To>
   void all_to_all(const From& from, indexed_span<const std::int64_t> sent, const To& to,
                   indexed_span<const std::int64_t> received, const MeshAxis auto& axis) const {
@@ -232,7 +232,7 @@ class local_context {
     ((set = set.with(number(axes))), ...);
     return set;
   }
-  /// With all that is collective over the grid at the first time, so that only some groups may go on from here.
+  /// The first call does everything that is collective over the grid, so that afterwards only some groups may call.
   template <class... Axes>
   const comm::group& group(const Axes&... axes) const {
     return grid_->connected(set_of(axes...));

@@ -32,7 +32,7 @@ class loop_binder {
   }
   /// Sets how a load moves through its array; the number past the last load stands for the result.
   void read_at(std::size_t k, const addressing& strides) { address_[k].stride = strides.stride; }
-  /// The loops of a map without shortcuts: those of parts beside each other have the same lines.
+  /// The loops of a map without shortcuts: those of adjacent parts have the same lines.
   void bind_part(bound_loops& l) const {
     append_dims(l, s_.loop.rank);
     l.outer.append(innermost());
@@ -100,7 +100,7 @@ class loop_binder {
     d.stride[next] = stride_along(b_.result(s_), address_[s_.in.size()], s_.loop[i]);
     return d;
   }
-  /// Puts the dim along which a transposed operand is contiguous beside the inner one.
+  /// Puts the dim along which a transposed operand is contiguous next to the inner one.
   void find_tile(bound_loops& l) const {
     const loop_dim& inner = l.outer.back();
     for (std::size_t k = 0; k < s_.in.size(); ++k) {

@@ -19,7 +19,7 @@ class nan_search {
  public:
   nan_search(grid_state& grid, const sizes& at, const program_view& p) : b_{grid, p, at} {}
 
-  /// Before a step: a copy of what it overwrites.
+  /// Before a step: copies the operands that it overwrites.
   [[gnu::cold]] void keep_operands(const step& s, const indexed_vector<void*>& address) {
     kept_.clear();
     if (s.ops == 0 || is_scaled(s)) return;

@@ -11,7 +11,7 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// What an operation of a fused expression is to predicates that are ranges of indices.
+/// The role of an operation of a fused expression in range predicates.
 enum class range_part : std::uint8_t {
   other,
   /// An integer that is known when the plan is bound.
@@ -66,7 +66,7 @@ struct range_selects {
   /// The predicates of selects, operations of the expression.
   int predicates = 0;
   std::uint16_t predicate[most_predicates]{};
-  /// How many expressions there are; 0: the expression stays as it is. One is made by these truths, one bit for each
+  /// The number of expressions; 0: the expression is unchanged. `truths` has one for each, with one bit for each
   /// predicate.
   int variants = 0;
   std::uint8_t truths[most_variants]{};
@@ -180,7 +180,7 @@ class bound_ranges {
       const bool above = code == op::equal || code == op::not_equal || !below;
       if (below) cuts.push_back(equal);
       if (above) cuts.push_back(equal + 1);
-      // Where the sum leaves its type and goes on from the other end.
+      // The sum wraps around here.
       cuts.push_back(place(type, (std::uint64_t{1} << (8 * size_of(type) - 1)) - moved));
     }
   }
@@ -217,7 +217,7 @@ class bound_ranges {
     return type == element::i32 ? std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))}
                                 : static_cast<std::int64_t>(bits);
   }
-  /// The index that is so far from 0 in a type that wraps; one that no dim has where it is below 0.
+  /// The index at this distance from 0 in a type that wraps; one that no dim has if it is below 0.
   static std::int64_t place(element type, std::uint64_t bits) {
     return type == element::i32 ? std::int64_t{static_cast<std::uint32_t>(bits)} : static_cast<std::int64_t>(bits);
   }

@@ -23,12 +23,12 @@
 
 #include <array>
 
-// From a plan, a constant, to what runs it: the program, and the code of its steps. The rest of the run time is
-// compiled once.
+// Makes of a plan, a constant, the data that the run time needs: the program, and the code of its steps. The rest of
+// the run time is compiled once.
 
 namespace cleave { inline namespace v0 {
 
-/// What the run time knows of a plan. Its address stands for the plan.
+/// The plan as the run time sees it. Its address stands for the plan.
 struct runnable {
   program_view program;
   /// The form of each step, by its number.

@@ -14,7 +14,7 @@ namespace cleave { inline namespace v0 {
 
 /// A slice along one dim of an array, in the memory of the array.
 struct slice_in_place {
-  /// The step that would copy it, its result, what it is a slice of, and the first index.
+  /// The step that would copy it, its result, the sliced array, and the first index.
   std::size_t step = 0;
   std::uint16_t slice = 0, whole = 0, first = 0;
   /// The position of the dim.
@@ -43,8 +43,8 @@ class slice_search {
     return at(a).role == at(b).role && at(a).index == at(b).index;
   }
 
-  /// Whether a step takes a slice of a shard that this device has along the whole dim, and that lies within it wherever
-  /// it begins.
+  /// Whether a step takes a slice of a shard that this device has along the whole dim, and the slice is within it for
+  /// any first index.
   [[gnu::cold]] bool is_slice(std::size_t i, slice_in_place& s) const {
     const step& e = p_.steps[i];
     if (e.kind != step_kind::exchange || e.move != kind::none || e.keeps || e.in.size() != 2 || e.maps != 1)
@@ -101,7 +101,7 @@ class slice_search {
     }
     return false;
   }
-  /// Whether a step is a product that packs no more if the slice is where it is.
+  /// Whether a step is a product that packs no more if it reads the slice in place.
   [[gnu::cold]] bool reads_in_place(const step& s, const slice_in_place& slice) const {
     if (s.kind != step_kind::gemm || s.pieces != 0 || s.panels != 0) return false;
     for (std::size_t k = 2; k < s.in.size(); ++k)

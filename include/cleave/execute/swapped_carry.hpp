@@ -28,7 +28,7 @@ class swapped_carry {
     for (std::size_t i = number + 1; i <= end; ++i)
       for (std::uint16_t in : p.steps[i].in)
         if (same_memory(p.buffers[in], from)) return;
-    // What all-reduces combine may live in a message of several of them.
+    // The operand of an all-reduce may be stored in a combined message.
     for (const step& other : p.steps)
       if (other.kind == step_kind::move && other.move == kind::all_reduce &&
           (same_memory(b.result(other), from) || same_memory(b.result(other), to)))
@@ -73,8 +73,8 @@ class swapped_carry {
 
  private:
   static bool same_memory(const buffer& a, const buffer& b) { return a.role == b.role && a.index == b.index; }
-  /// Whether each iteration writes all of a value before it reads any of it. What is computed before the loop, and what
-  /// is carried itself, has to stay where it is.
+  /// Whether each iteration writes all of a value before it reads any of it. Values that are computed before the loop,
+  /// and carried values, must keep their memory.
   static bool is_made_anew(const binder& b, const buffer& value, std::size_t begin, std::size_t number) {
     const program_view& p = b.program;
     for (std::size_t i = begin + 1; i < number; ++i) {

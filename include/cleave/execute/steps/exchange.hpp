@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <utility>
 
-// Elements under other indices, and the end of what goes on while other steps compute.
+// Elements under other indices, and the end of exchanges and moves that overlap with other steps.
 
 namespace cleave { inline namespace v0 {
 
@@ -21,7 +21,7 @@ template <class = void>
 void progress_all(const indexed_vector<comm::bound_exchange*>& all) {
   for (comm::bound_exchange* e : all) e->progress();
 }
-/// What has begun goes on while other steps compute.
+/// Leaves an exchange in flight while other steps compute.
 template <class = void>
 void leave_under_way(run_state& r, comm::bound_exchange* e) {
   r.in_flight.push_back(e);
@@ -30,8 +30,8 @@ void leave_under_way(run_state& r, comm::bound_exchange* e) {
 
 } // namespace detail
 
-/// An exchange, or the first one of those that share messages, which it makes for all of them. A move that goes on
-/// while others compute is one as well.
+/// An exchange, or the first one of those that share messages, which it makes for all of them. A move that overlaps
+/// with other steps is one as well.
 template <class = void>
 class exchange_step final : public bound_step {
  public:
@@ -74,7 +74,7 @@ class exchange_step final : public bound_step {
   bool in_flight_;
   /// Readers of halos may wait for them later than their waits say.
   bool frees_;
-  /// What is read, and the buffers whose memory is filled, or around which it lies.
+  /// The operands, and the buffers whose memory, or memory around which, is filled.
   indexed_vector<std::uint16_t> in_{}, out_{};
   indexed_vector<const void*> from_{};
   indexed_vector<void*> to_{};
@@ -87,7 +87,7 @@ class joined_exchange_step final : public bound_step {
   void run(run_state&) override {}
 };
 
-/// A slice that is read where it is.
+/// A slice that is read in place.
 template <class = void>
 class slice_step final : public bound_step {
  public:
@@ -116,13 +116,13 @@ class wait_step final : public bound_step {
       : begun_(first_joined(b.program.steps, s.begun)),
         left_to_reader_(detail::left_to_reader(b.program, b.number_of(s))) {}
   void run(run_state& r) override {
-    // Checks look at what is brought as soon as it is waited for.
+    // Checks look at the result right after the wait.
     if (!left_to_reader_ || r.checks != nullptr) r.steps[begun_]->finish(r);
   }
 
  private:
   std::size_t begun_;
-  /// The map that comes next computes first what lies away from the halo.
+  /// The next map first computes the points away from the halo.
   bool left_to_reader_;
 };
 

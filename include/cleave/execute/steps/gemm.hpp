@@ -33,7 +33,7 @@ class gemm_step : public bound_step {
     run_(gemm_, r.at[step_.in[0]], r.at[step_.in[1]], r.at[step_.out], r.scratch.memory);
     complete(r);
   }
-  /// What comes before the product itself, and after it.
+  /// The steps before the product itself, and after it.
   virtual void prepare(run_state&) {}
   virtual void complete(run_state&) {}
   /// Whether something comes after the product, for which it is needed as a whole.
@@ -50,7 +50,7 @@ class gemm_step : public bound_step {
     for (int x = 0; x < 3; ++x) p.offset[x] = along.begin * stride_along(array(b, x), address_[x], d);
     return p;
   }
-  /// Runs a part. `adds`: to what is there.
+  /// Runs a part. `adds`: to the old result.
   void run_part(part& p, run_state& r, bool adds, char* scratch) const {
     p.gemm.alpha = gemm_.alpha;
     p.gemm.beta = adds ? 1 : gemm_.beta;
@@ -61,7 +61,7 @@ class gemm_step : public bound_step {
   }
   /// The whole product.
   const bound_gemm& whole() const { return gemm_; }
-  /// What it computes if it is many small products.
+  /// The form that it computes if it is many small products.
   const small_gemm& small() const { return gemm_.small; }
 
  protected:
@@ -69,7 +69,7 @@ class gemm_step : public bound_step {
 
  private:
   const buffer& array(const binder& b, int x) const { return x == 2 ? b.result(step_) : b.operand(step_, as_size(x)); }
-  /// The product, with so many indices along one dim.
+  /// The product, with `kept` indices along the dim `cut`.
   [[gnu::cold]] bound_gemm bound(const binder& b, dim_id cut = no_dim, std::int64_t kept = 0) const {
     const gemm_dims dims = as_gemm(step_);
     const auto group = [&](const tensor_type& list) {
@@ -103,8 +103,8 @@ class gemm_step : public bound_step {
   std::int64_t bytes_ = 0;
 };
 
-/// alpha times a product, plus beta times an array. With factors that a library must not multiply by, what the user
-/// wrote is computed on the host, element by element, after the plain product.
+/// alpha times a product, plus beta times an array. With factors that a library must not multiply by, the user's
+/// expression is computed on the host, element by element, after the plain product.
 template <class = void>
 class scaled_gemm_step final : public gemm_step<> {
  public:
@@ -129,7 +129,7 @@ class scaled_gemm_step final : public gemm_step<> {
     // The product may overwrite it.
     if (completes_) return on_host(addend_to_line_, addend, kept_addend_);
     if (addend != to) copy_box(addend_, addend, to, gemm_.element_bytes);
-    // The library adds to what is packed.
+    // The library adds to a packed array.
     if (const auto& c = gemm_.array[2]; c.packed)
       copy_box(pack_, to, as<char>(r.scratch.memory) + c.scratch_at, gemm_.element_bytes);
   }
@@ -188,7 +188,7 @@ owned<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
   const gemm_step<>::runner run = &run_gemm<T>;
   return make_step<Step<void>>(b, s, run);
 }
-/// The form of a product that goes on together with the move beside it: steps/product_in_pieces.hpp.
+/// The form of a product that is pipelined with an adjacent move: steps/product_in_pieces.hpp.
 template <class Plan, std::size_t I>
 constexpr step_form form_in_pieces();
 /// The form of a product that gathers operands panel by panel: steps/product_in_panels.hpp.
@@ -203,7 +203,7 @@ struct step_code<step_kind::gemm> {
     using number = detail::element_at<Plan, Plan::frozen.steps[I].out>;
     if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_in_pieces<Plan, I>();
     else if constexpr (Plan::frozen.steps[I].panels != 0) return detail::form_in_panels<number>();
-    // A program that scales no product does not compile what scales them.
+    // A program that scales no product does not compile the code that scales them.
     else if constexpr (is_scaled(Plan::frozen.steps[I]))
       return {&detail::bind_gemm_of<number, scaled_gemm_step>, nullptr};
     else return {&detail::bind_gemm_of<number, gemm_step>, nullptr};

@@ -78,14 +78,14 @@ class loop_step final : public bound_step {
   std::int64_t iterations_ = 0;
   bool backwards_ = false;
   number_at count_{}, until_{};
-  /// What is read or written at the index of each iteration.
+  /// The slices that are read or written at the index of each iteration.
   indexed_vector<slice> slices_{};
-  /// The last maps of an iteration, among them those that copy what was computed to the carried values.
+  /// The last maps of an iteration, among them those that copy values to the carried values.
   std::size_t first_carry_ = 0;
   indexed_vector<detail::swapped_carry> carries_{};
 };
 
-/// Where a loop ends; the loop runs what is before it.
+/// The end of a loop; it runs the steps before it.
 template <class = void>
 class loop_end_step final : public bound_step {
  public:

@@ -48,7 +48,7 @@ class map_step final : public bound_step {
   const step& step_;
   const map_functions& code_;
   bound_loops loops_{};
-  /// Its result is stored past the caches, unless it overwrites an operand, which is in them when it is written.
+  /// Its result uses non-temporal stores, unless it overwrites an operand, which is in the caches when it is written.
   bool large_ = false;
   bool copies_ = false;
 };
@@ -110,7 +110,7 @@ class boxed_map_step final : public bound_step {
   static exchange_step<>& exchange_of(const run_state& r, std::size_t begun) {
     return static_cast<exchange_step<>&>(*r.steps[begun]);
   }
-  /// Whether the result has the memory of what is on its way to others, which must have left first.
+  /// Whether the result has the memory of a message that must have left first.
   bool overwrites_what_travels(const run_state& r) const {
     const auto to = reinterpret_cast<std::uintptr_t>(r.at[step_.out]);
     for (const sent_array& a : sent_) {
@@ -150,7 +150,7 @@ class boxed_map_step final : public bound_step {
     end_at(boxes.rows);
     return longest;
   }
-  /// The result takes the place of an operand. What is on its way from it to others must have left.
+  /// The result overwrites an operand. Messages from that operand must have left.
   void roll(run_state& r, const operand_addresses& in, std::size_t replaced) {
     await_messages(r);
     take_addresses(boxes_, in.from);
@@ -161,14 +161,14 @@ class boxed_map_step final : public bound_step {
   map_boxes boxes_;
   rolling_map rolling_;
   indexed_vector<std::size_t> awaited_;
-  /// What the awaited exchanges send.
+  /// The operands of the awaited exchanges.
   struct sent_array {
     std::uint16_t buffer;
     std::int64_t bytes;
   };
   indexed_vector<sent_array> sent_{};
   range free_;
-  /// Its result is stored past the caches, unless it overwrites an operand.
+  /// Its result uses non-temporal stores, unless it overwrites an operand.
   bool large_;
   /// Of its result.
   std::int64_t bytes_;

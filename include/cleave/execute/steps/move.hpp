@@ -12,8 +12,7 @@
 
 #include <utility>
 
-// Values that change their layout. Small all-reduces that stand one after the other travel as one message. Some go on
-// while other steps compute.
+// Values that change their layout. Adjacent small all-reduces travel as one message. Some overlap with other steps.
 
 namespace cleave { inline namespace v0 {
 
@@ -51,7 +50,7 @@ class combined_all_reduces final : public bound_step {
   comm::bucketed_all_reduce all_;
   char* message_ = nullptr;
 };
-/// The same where they go on while other steps compute. All of them end where the first one does.
+/// The same for all-reduces that overlap with other steps. All of them end with the first one.
 template <class = void>
 class combined_in_flight final : public bound_step {
  public:
@@ -115,7 +114,7 @@ class combined_before final : public bound_step {
 
 namespace detail {
 
-/// Joins what can be joined of the all-reduces of a program.
+/// Combines adjacent small all-reduces of a program.
 template <class = void>
 [[gnu::cold]] void join_reduces(const binder& b, indexed_vector<owned<bound_step>>& bound) {
   const program_view& p = b.program;
@@ -156,7 +155,7 @@ template <kind Move>
   return bind_move<Move>(b, s, nullptr);
 }
 
-/// The form of a move that goes on together with the product beside it: steps/product_in_pieces.hpp.
+/// The form of a move that is pipelined with an adjacent product: steps/product_in_pieces.hpp.
 template <class Plan, std::size_t I>
 constexpr step_form form_beside_product();
 /// The form of a move that a product makes panel by panel: steps/product_in_panels.hpp.

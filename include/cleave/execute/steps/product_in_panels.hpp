@@ -56,7 +56,7 @@ class product_in_panels final : public bound_step {
       for (int x = 0; x < 2; ++x) from[x] = panels_.gathers(x) ? gather(r, f, x, along) : place(r, x, along);
       char* const to = place(r, 2, along);
       f.gemm.beta = adds_ && !first ? 1 : 0;
-      // The library adds to what is packed.
+      // The library adds to a packed array.
       if (const auto& c = f.gemm.array[2]; f.gemm.beta != 0 && c.packed)
         copy_box(f.result, to, product + c.scratch_at, f.gemm.element_bytes);
       run_(f.gemm, from[0], from[1], to, product);
@@ -72,7 +72,7 @@ class product_in_panels final : public bound_step {
     box_copy panel[2]{}, result{};
   };
 
-  /// What is gathered for an operand.
+  /// The gathered value of an operand.
   const buffer& gathered(const binder& b, int x) const {
     return b.program.buffers[b.program.steps[panels_.of[x].move].in[0]];
   }

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-// A product and the all-gather before it, or the reduce-scatter after it, that go on together (step::pieces). Where the
+// A product that is pipelined with the all-gather before it or the reduce-scatter after it (step::pieces). If the
 // devices share memory, or the pieces would be too short, they run one after the other, as other steps do.
 
 namespace cleave { inline namespace v0 {
@@ -29,7 +29,7 @@ class product_in_pieces final : public bound_step {
     const dim_id d = b.result(move_of(b, s)).type[pieces_.dim()];
     adds_up_ = !b.result(s).type.has(d);
     const gemm_step<>& product = whole_product();
-    // Of what is empty there are no parts.
+    // An empty product has no parts.
     divided_ = product.whole().results != 0 && product.whole().k != 0;
     for (int k = 0; k < pieces_.count(); ++k) {
       computed_.push_back(computed_with(k));
@@ -38,13 +38,13 @@ class product_in_pieces final : public bound_step {
       scratch_ = std::max(scratch_, part.scratch);
       // An operand that is packed would be packed for every part.
       divided_ = divided_ && !part.array[0].packed && !part.array[1].packed;
-      // What is packed, or one of many small products, is not added to.
+      // A packed result, or one of many small products, is not added to.
       if (adds_up_ || is_scaled(s)) divided_ = divided_ && !part.array[2].packed && !part.small.chosen();
     }
     if (is_scaled(s)) divided_ = divided_ && !product.whole().array[2].packed && !product.whole().small.chosen();
     scratch_ = std::max(scratch_, product.shared_bytes().memory);
   }
-  /// What the move packs, and behind it what the product packs.
+  /// The memory that the move packs, followed by the memory that the product packs.
   comm::scratch_bytes shared_bytes() const override {
     if (!pieces_.active()) return whole_->shared_bytes();
     return {pieces_.scratch_bytes() + scratch_, 0};
@@ -60,16 +60,16 @@ class product_in_pieces final : public bound_step {
     r.scratch = all;
     if constexpr (gathers) pieces_.finish();
   }
-  /// Of the move: whether it does nothing but what the product leaves to it.
+  /// Of the move: whether it only does the work that the product leaves to it.
   bool active() const { return pieces_.active(); }
   /// The move comes first: posts its messages.
   void begin(run_state& r, const step& move) {
     pieces_.begin(r.at[move.in[0]], r.at[move.out], r.scratch.memory);
-    // Checks look at what is brought as soon as the step is over.
+    // Checks look at the result right after the step.
     arrived_ = r.checks != nullptr;
     for (int k = 0; arrived_ && k < pieces_.count(); ++k) pieces_.await(k);
   }
-  /// The move comes last: writes what it brings.
+  /// The move comes last: writes its result.
   void complete(run_state& r, const step& move) { pieces_.finish(r.at[move.out]); }
 
  private:
@@ -82,8 +82,8 @@ class product_in_pieces final : public bound_step {
     if constexpr (gathers) return pieces_.arriving(k).along;
     else return pieces_.making(k).along;
   }
-  /// What is computed where a piece is due: the piece. Of the block that stays here, which comes last, nobody waits for
-  /// a piece, so it is computed as two parts: a product pays for each of its parts.
+  /// The range that is computed when a piece is due: the piece. Nobody waits for pieces of the block that stays here,
+  /// which comes last, so it is computed as two parts: a product pays for each of its parts.
   range computed_with(int k) const {
     const range piece = along(k);
     const int before = pieces_.count() - pieces_.pieces(), half = (pieces_.pieces() + 1) / 2;
@@ -126,7 +126,7 @@ class product_in_pieces final : public bound_step {
   indexed_vector<range> computed_{};
   indexed_vector<gemm_step<>::part> parts_{};
   std::int64_t scratch_ = 0;
-  /// Whether it computes piece by piece, and whether it adds up what it computes. Messages are the same otherwise.
+  /// Whether it computes piece by piece, and whether it adds up the results. Messages are the same otherwise.
   bool divided_ = false, adds_up_ = false;
   bool arrived_ = false;
 };
@@ -164,7 +164,7 @@ template <class Collective, kind Move>
                                                     comm::make_move<Move>(b.grid,
                                                                           comm::transfer_of(b.program, s, b.at)));
 }
-/// How a move goes on together with a product.
+/// The pipelined form of a move.
 template <kind Move>
 using collective_in_pieces =
     std::conditional_t<Move == kind::all_gather, comm::gather_in_pieces<>, comm::reduce_scatter_in_pieces<>>;

@@ -11,7 +11,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// A step that finds out when it runs what goes where.
+/// A step whose routing depends on data.
 template <class = void>
 class routed_step final : public bound_step {
  public:

@@ -6,7 +6,7 @@
 #include <cleave/distributed/sort.hpp>
 #include <cleave/execute/steps/rows.hpp>
 
-// Sorting along a dim, and searching in what is sorted.
+// Sorting along a dim, and searching in sorted values.
 
 namespace cleave { inline namespace v0 {
 
