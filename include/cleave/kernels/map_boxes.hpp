@@ -129,7 +129,7 @@ struct map_boxes_work {
     }
     if (past_caches) finish_stores_past_caches();
   }
-  /// The begin of a part of a line: a multiple of the elements that are computed at once.
+  /// The start of a part of a line: a multiple of the elements that are computed at once.
   static std::int64_t begin_of(const map_box& box, std::int64_t part) {
     return part == box.line_parts ? box.width : box.width * part / box.line_parts / vector_block * vector_block;
   }

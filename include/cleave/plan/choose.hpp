@@ -37,8 +37,8 @@ struct search_check {
   }
 };
 
-/// The passes that change more than what is around one node. After the ties: what they put off may be put off for one
-/// operand or for another. `g` is the graph of the model.
+/// The passes that change more than the neighbourhood of one node. After the ties: a slice or move that they put off
+/// may be put off for one operand or for another. `g` is the graph of the model.
 constexpr void change_more(graph& g, cost_model& m, assignment& a, fingerprints& f, search_check& check) {
   look_further(m, a, f);
   check(m, a);
@@ -65,9 +65,9 @@ constexpr void take_strategies(const cost_model& m, assignment& a, choice& made)
   made.by_node = std::move(a.chosen);
 }
 
-/// The same search from a point where exchanges have taken other dims along. What is moved may be put off or pulled
-/// before that, which leads to two moves where one exchange would do it all; or after it, which is too late for others.
-/// So both are tried, and the cheaper one is taken. Only for the fewest bytes.
+/// The same search from a point where exchanges have taken other dims along. A value may be put off or pulled before
+/// that, which leads to two moves although one exchange would suffice; or after it, which is too late for others. So
+/// both are tried, and the cheaper one is taken. Only for the fewest bytes.
 constexpr void exchange_dims_first(graph& g, graph other, const indexed_vector<strategy>& so_far, const sizes& at,
                                    const policy& rule, reshard_cache& cache, search_check& check, choice& made) {
   choice again;

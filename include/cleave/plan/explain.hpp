@@ -30,7 +30,7 @@ inline std::string short_origin(const step& s) {
   return origin_name(s.code, s.gradient) + (s.where.line != 0 ? ":" + std::to_string(s.where.line) : std::string());
 }
 
-/// What is computed while a move is in flight: the products, and after which of them it is waited for.
+/// The products that overlap with a move in flight, and the last one before its wait.
 inline std::string hidden_behind(const program_view& p, const step& s) {
   const std::size_t begun = as_size(&s - p.steps.data());
   std::int64_t products = 0;
@@ -73,7 +73,7 @@ inline std::string times_iterations(const program_view& p, const step& s, const 
   return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
 }
 
-/// The workspace and what it is for; of scratch memory, which all steps share, the most that each kind of step needs.
+/// The workspace by purpose; of scratch memory, which all steps share, the most that each kind of step needs.
 inline std::string described(const workspace_parts& w, const program_view& p) {
   std::string text = "workspace " + grouped(w.total()) + " bytes";
   const auto list = [](std::string& to, const char* what, std::int64_t bytes) {
@@ -133,8 +133,8 @@ std::string explain_layouts(const function<F>&) {
 }
 
 /// A table of every step that moves data or could move data: the collective, the layout before and after, the bytes of
-/// the busiest device for the given sizes, the operation and line that caused it, and the reason. What shares the
-/// messages of the line above it has a plus.
+/// the busiest device for the given sizes, the operation and line that caused it, and the reason. A plus marks a step
+/// that shares the messages of the line above it.
 inline std::string explain(const program_view& p, const sizes& at) {
   indexed_vector<indexed_vector<std::string>> rows{{"collective", "over", "from", "to", "bytes", "for", "why"}};
   for (const step& s : p.steps) {
@@ -189,7 +189,7 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
   if (b.role == role::input) return "arg " + std::to_string(b.index);
   if (b.role == role::output) return "result " + std::to_string(b.index);
   const std::size_t count = p.steps.size();
-  // What is carried by a loop may be written behind the step, or under another name of its memory.
+  // A carried value may be written after the step, or under another name of its memory.
   const auto is_written = [&](std::size_t i, bool by_memory) {
     const step& s = p.steps[i];
     if (!writes(s) || s.out == array || !by_memory) return writes(s) && s.out == array;
@@ -214,21 +214,21 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
   return others.empty() ? name : name + "#" + std::to_string(others.size() + 1);
 }
 
-/// What one pass does in the memory of the busiest device.
+/// The bytes of one pass on the busiest device.
 struct pass_bytes {
   std::int64_t read = 0, written = 0, moved = 0;
 };
 inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const sizes& at) {
   const auto bytes_of = [&](const buffer& b) { return largest_elements(b, p.maps, at) * size_of(b.type.element); };
   const buffer& to = p.buffers[s.out];
-  // An update writes what it has.
+  // An update writes the block that it has.
   pass_bytes all{0, bytes_of(s.keeps ? p.buffers[s.in[0]] : to), step_bytes(p, s, at)};
-  // What fills a halo reads as much as it writes.
+  // A step that fills a halo reads as much as it writes.
   if (has_neighbours(to)) {
     all.read = all.written;
     return all;
   }
-  // What is gathered panel by panel has no memory: the product reads it where it comes from.
+  // An operand that is gathered panel by panel has no memory: the product reads its source.
   if (s.kind == step_kind::move && is_in_panels(p, s, at)) return {0, 0, all.moved};
   const bool takes = s.kind == step_kind::exchange || s.kind == step_kind::gather;
   const bool in_panels = is_in_panels(p, s, at);
@@ -242,7 +242,7 @@ inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const size
   return all;
 }
 
-/// How a pass goes on together with others.
+/// How a pass is pipelined with others.
 inline const char* with_others(const step& s) {
   if (s.pieces != 0) return s.kind == step_kind::gemm ? " in pieces" : " of pieces";
   if (s.panels != 0) return s.kind == step_kind::gemm ? " in panels" : " of panels";
@@ -268,12 +268,12 @@ inline std::string table_of_numbers(const indexed_vector<indexed_vector<std::str
 
 } // namespace detail
 
-/// A table of every step, one line each: what it is, for which operation, the arrays that it reads and writes, and the
-/// bytes that the busiest device reads and writes in its memory and moves. An array is read once, whatever the number
-/// of its elements that one result needs. One line is one pass over memory, so that passes too many are seen; of steps
-/// that run a band of rows at a time, which the kernels decide, a part of these bytes stays in the caches, and a copy
-/// into memory that the array already has, or whose names are swapped, is none. The last line has the sums, with the
-/// iterations of loops.
+/// A table of every step, one line each: its kind, its operation, the arrays that it reads and writes, and the bytes
+/// that the busiest device reads and writes in its memory and moves. An array is read once, whatever the number of its
+/// elements that one result needs. One line is one pass over memory, which shows needless passes. Of steps that run a
+/// band of rows at a time, which the kernels decide, a part of these bytes stays in the caches. A copy into memory that
+/// the array already has, or whose names are swapped, is none. The last line has the sums, with the iterations of
+/// loops.
 inline std::string explain_passes(const program_view& p, const sizes& at) {
   constexpr const char* kinds[] = {"elementwise", "reduction", "product", "kernel of yours",
                                    "move",        "exchange",  "look-up", "add rows",
@@ -292,7 +292,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
     for (std::uint16_t array : detail::arrays_read(p, s))
       reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i));
     const detail::pass_bytes bytes = detail::bytes_of_pass(p, s, at);
-    // Its own result is what the next step finds.
+    // The next step reads its own result.
     rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads,
                     detail::array_name(p, s.out, i + 1), detail::grouped(bytes.read), detail::grouped(bytes.written),
                     detail::grouped(bytes.moved)});
@@ -329,7 +329,7 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
       hints.append(hints.empty() ? "" : ", ").append(name).append(" = ").append(std::to_string(value));
   };
   for (int a = 0; a < p.mesh.size(); ++a) hinted(p.mesh.axes[a].name, p.mesh.axes[a].size, at.axes[a]);
-  // What follows from what was given is not assumed.
+  // Sizes that follow from given ones are not assumed.
   sizes known;
   set_known_extents(p, named, known);
   for (std::size_t d = 0; d < p.dims.size(); ++d) hinted(p.dims[d].name, known.dims[d], at.dims[d]);
@@ -337,7 +337,7 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
   return text;
 }
 
-/// Prints what `explain` says of the plan.
+/// Prints the text of `explain` for the plan.
 template <class Stream, class Plan, class Verdict>
 Stream& operator<<(Stream& out, const planned<Plan, Verdict>& plan) {
   return out << explain(plan), out;

@@ -13,7 +13,7 @@ inline constexpr std::int64_t hinted_axis_size = 4;
 inline constexpr std::int64_t hinted_extent = 4096;
 inline constexpr std::int64_t hinted_part = 64;
 
-/// Extents of a graph or plan that are fixed or named, and what follows from them; the rest stays dynamic.
+/// Extents of a graph or plan that are fixed or named, and those that follow from them; the rest stays dynamic.
 template <class Sized>
 constexpr void set_known_extents(const Sized& g, indexed_span<const named_size> named, sizes& s) {
   for (std::size_t d = 0; d < g.dims.size(); ++d) {
@@ -58,7 +58,7 @@ constexpr bool has_name(const Sized& g, const named_size& n) {
   return false;
 }
 
-/// Sizes for a graph or plan: fixed ones, the named ones, what follows from them, and hints for the rest.
+/// Sizes for a graph or plan: fixed ones, the named ones, those that follow from them, and hints for the rest.
 template <class Sized>
 constexpr sizes sizes_for(const Sized& g, indexed_span<const named_size> named = {}) {
   sizes s;
@@ -69,7 +69,7 @@ constexpr sizes sizes_for(const Sized& g, indexed_span<const named_size> named =
       if (n.is_of_axis(axis.name)) s.axes[a] = n.size;
   }
   set_known_extents(g, named, s);
-  // Hints for what is still open, parts of a product before the whole.
+  // Hints for open extents, parts of a product before the whole.
   for (const dim_product& p : g.rules.products)
     for (int i : {1, 2})
       if (p[2] != no_dim && s.dims[p[i]] == dynamic) {

@@ -23,7 +23,7 @@ struct at_most : option_tag {
   static constexpr std::int64_t limit = Bytes;
 };
 /// A contract: a call allocates at most this many bytes of workspace on any device, for the sizes that the plan is
-/// planned for: what `plan.workspace` counts, kernels of yours among it.
+/// planned for: the bytes that `plan.workspace` counts, those of your kernels among them.
 template <std::int64_t Bytes>
 struct at_most_workspace : option_tag {
   static constexpr std::int64_t workspace_limit = Bytes;
@@ -52,18 +52,18 @@ struct fewest_bytes : option_tag {
   }();
 };
 
-/// Plans for at most this many bytes of workspace on any device, for the sizes that the plan is made for, where that is
-/// possible: products whose operands are gathered gather them panel by panel, as many as it takes, and as narrow as it
-/// takes. They move the same bytes in more messages, one after the other with what computes. If that does not suffice,
-/// operands that are gathered once before a loop are gathered in every iteration. Add `at_most_workspace` to have an
-/// error where this does not suffice either. Algorithm: SUMMA (van de Geijn and Watts 1997).
+/// Plans for at most this many bytes of workspace on any device, for the sizes that the plan is made for, if that is
+/// possible: as many products as necessary gather their operands panel by panel, in panels as narrow as necessary. They
+/// move the same bytes in more messages, one after the other with the computation. If that does not suffice, operands
+/// that are gathered once before a loop are gathered in every iteration. Add `at_most_workspace` to have an error if
+/// this does not suffice either. Algorithm: SUMMA (van de Geijn and Watts 1997).
 template <std::int64_t Bytes>
   requires(Bytes > 0)
 struct within_workspace : option_tag {
   static constexpr std::int64_t workspace = Bytes;
 };
 
-/// Plans collectives one after the other with what computes. Halos go on meanwhile in any case.
+/// Plans collectives one after the other with the computation. Halos overlap in any case.
 struct without_overlap : option_tag {
   static constexpr bool overlaps = false;
 };
@@ -74,7 +74,7 @@ concept PlanOption = std::derived_from<std::remove_cvref_t<O>, option_tag>;
 
 namespace detail {
 
-/// The step that needs most of the workspace: for its result, or beside it.
+/// The step that needs most of the workspace: for its result, or for scratch memory.
 constexpr const step* neediest_step(const program_view& p, const sizes& at) {
   const step* neediest = nullptr;
   std::int64_t most = 0;

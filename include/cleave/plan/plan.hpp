@@ -30,7 +30,7 @@ namespace detail {
 }
 
 /// Room for a program whose size is not known before it is made; one that needs more is made twice. g++ pays only for
-/// what is used of an array in a constant, others for all of it.
+/// the used part of an array in a constant, other compilers for all of it.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__NVCC__)
 inline constexpr std::size_t program_room = 8192;
 #else
@@ -159,15 +159,15 @@ struct planned {
     if constexpr (!accepted) return absorbed{};
     else return cleave::flops(view(), sized(named));
   }
-  /// The bytes of workspace that a call allocates on the device that needs most, beside its arguments and results:
-  /// values between steps, messages under way, and scratch memory of moves, products, reductions and kernels of yours.
-  /// The first call with these sizes allocates just that where devices exchange data by MPI and all arrays are
-  /// contiguous; through shared memory less is packed. docs/12-cost.md says what is not in it.
+  /// The bytes of workspace that a call allocates on the device that needs most, in addition to its arguments and
+  /// results: values between steps, messages in flight, and scratch memory of moves, products, reductions and kernels
+  /// of yours. The first call with these sizes allocates just that if devices exchange data by MPI and all arrays are
+  /// contiguous; through shared memory less is packed. docs/12-cost.md lists the memory that is not in it.
   constexpr auto workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
     else return cleave::workspace(view(), sized(named));
   }
-  /// The same by what it is for.
+  /// The same by purpose.
   constexpr auto parts_of_workspace(std::initializer_list<named_size> named = {}) const {
     if constexpr (!accepted) return absorbed{};
     else return cleave::parts_of_workspace(view(), sized(named));
@@ -201,7 +201,7 @@ constexpr auto plan(const function<F>&, const Options&...) {
   return planned<made, typename detail::rejection_of<made>::type>{};
 }
 
-/// A mistake: what follows the function is no option. Fault: not_an_option.
+/// A mistake: an argument after the function is no option. Fault: not_an_option.
 template <class Signature, class F, class... Options>
   requires(!(PlanOption<Options> && ...))
 constexpr auto plan(const function<F>& f, const Options&...) {

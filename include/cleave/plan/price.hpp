@@ -22,7 +22,7 @@ constexpr placed_op placed(const program_view& p, const step& s) {
   o.user = s.user;
   return o;
 }
-/// What an exchange fetches that fills a region.
+/// The region that an exchange fetches.
 constexpr region_shape region_of(const program_view& p, const step& s) {
   const buffer& to = p.buffers[s.out];
   region_shape r{to.type, p.buffers[s.in[0]].where, to.where, {}, to.parts};
@@ -30,7 +30,7 @@ constexpr region_shape region_of(const program_view& p, const step& s) {
   return r;
 }
 
-/// What one step moves. Exact for any sizes: bytes of the busiest device.
+/// The cost of the bytes that one step moves. Exact for any sizes: bytes of the busiest device.
 constexpr cost step_cost(const program_view& p, const step& s, const sizes& at) {
   if (s.kind == step_kind::move) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];

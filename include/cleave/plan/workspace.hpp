@@ -48,31 +48,31 @@ struct held_memory {
 
 }} // namespace cleave::v0
 
-// The memory that a bound program allocates for its calls, predicted from sizes. The steps of the run time take what
-// they need from the same functions.
+// The memory that a bound program allocates for its calls, predicted from sizes. The steps of the run time take their
+// memory from the same functions.
 
 namespace cleave { inline namespace v0 {
 
-/// The workspace of a program on one device, in bytes, by what it is for. Arguments and results are not in it.
-/// `scratch` is shared: it is as large as the step needs that needs most.
+/// The workspace of a program on one device, in bytes, by purpose. Arguments and results are not in it. `scratch` is
+/// shared: its size is the maximum over all steps.
 struct workspace_parts {
   /// The slots of values between steps.
   std::int64_t values = 0;
-  /// What steps hold while others run: messages under way, and small all-reduces that travel as one message.
+  /// Memory that steps hold while others run: messages in flight, and small all-reduces that travel as one message.
   std::int64_t held = 0;
-  /// The most that a move packs and unpacks where it goes through MPI; that a product packs, or a reduction or a scan
-  /// keeps beside its result; and that a kernel of yours asks for.
+  /// The most that a move packs and unpacks if it goes through MPI; that a product packs, or a reduction or a scan
+  /// keeps for partial results; and that a kernel of yours asks for.
   std::int64_t moves = 0, passes = 0, kernels = 0;
 
   constexpr std::int64_t scratch() const { return std::max({moves, passes, kernels}); }
   constexpr std::int64_t total() const { return values + held + scratch(); }
 };
 
-/// The reductions to one number that run in one pass with steps beside them use their scratch memory together: so many
-/// of them at most.
+/// The reductions to one number that run in one pass with adjacent steps use their scratch memory together: at most
+/// this many of them.
 inline constexpr std::size_t most_folds_in_pass = 4;
 
-/// What a kernel of the user asks for on a device. Of one that asks with the context of a run it is not known.
+/// The scratch memory that a user kernel asks for on a device. If it depends on the context of a run, it is not known.
 [[gnu::cold]] constexpr std::int64_t scratch_of_call(const program_view& p, const step& s, const sizes& at,
                                                      const coordinates& here) {
   if (!s.user->workspace.given) return 0;
@@ -87,7 +87,7 @@ inline constexpr std::size_t most_folds_in_pass = 4;
                                 indexed_span<const shape>(whole.data(), whole.size()), at.axes, here);
 }
 
-/// What the reductions to one number of one pass over several steps may use together.
+/// The scratch memory that the reductions to one number of one pass over several steps may use together.
 [[gnu::cold]] constexpr std::int64_t scratch_of_bands(const program_view& p, const sizes& at, const coordinates& here) {
   std::int64_t most = 0;
   for (std::size_t first = 0; first < p.steps.size();) {
@@ -111,8 +111,8 @@ inline constexpr std::size_t most_folds_in_pass = 4;
 struct every_buffer {
   constexpr bool operator()(const buffer&) const { return true; }
 };
-/// The bytes of each slot of the workspace on a device: `takes_memory` says of which buffers. What lives in the bucket
-/// of an all-reduce needs none, nor what a product gathers panel by panel.
+/// The bytes of each slot of the workspace on a device: `takes_memory` says of which buffers. The bucket of an
+/// all-reduce needs none, nor does an operand that a product gathers panel by panel.
 template <class TakesMemory = every_buffer>
 [[gnu::cold]] constexpr indexed_vector<std::int64_t> slot_bytes(const program_view& p, const sizes& at,
                                                                 const coordinates& here,
@@ -136,7 +136,7 @@ template <class TakesMemory = every_buffer>
 
 namespace detail {
 
-/// What all-reduces that travel as one message hold: the message, and in flight what arrives meanwhile.
+/// The memory of all-reduces that travel as one message: the message, and in flight the messages that arrive meanwhile.
 constexpr std::int64_t held_by_bucket(const program_view& p, const reduce_bucket& b, const sizes& at) {
   const step& first = p.steps[b.steps[0]];
   const element e = p.buffers[first.out].type.element;
@@ -145,7 +145,7 @@ constexpr std::int64_t held_by_bucket(const program_view& p, const reduce_bucket
                                     : 0;
   return aligned(b.bytes) + arriving;
 }
-/// Whether what a step needs depends on where a device is, where all shards are equally large.
+/// Whether the scratch memory of a step depends on the device's position, if all shards are equally large.
 constexpr bool differs_by_place(const program_view& p, const step& s, const sizes& at) {
   if (s.kind == step_kind::exchange) return true;
   if (s.kind == step_kind::call) return s.user->workspace.given;
@@ -161,7 +161,7 @@ constexpr bool alike_everywhere(const program_view& p, const sizes& at) {
   return true;
 }
 
-/// Of an exchange, or of all that share its messages where it is the first of them; the others need nothing.
+/// Of an exchange, or of all that share its messages if it is the first of them; the others need nothing.
 constexpr std::int64_t scratch_of_exchange(const program_view& p, const step& s, const sizes& at,
                                            const coordinates& here) {
   const std::size_t i = as_size(&s - p.steps.data()), end = end_of_joined(p.steps, i);
@@ -172,7 +172,7 @@ constexpr std::int64_t scratch_of_exchange(const program_view& p, const step& s,
   return comm::joined_scratch(std::move(all), here);
 }
 
-/// What one step needs beside its operands and its result. `held_by_moves` counts what moves in flight hold.
+/// The scratch memory of one step. `held_by_moves` counts the memory of moves in flight.
 constexpr void add_scratch(workspace_parts& w, const program_view& p, const step& s, const sizes& at,
                            const coordinates& here) {
   switch (s.kind) {
@@ -209,7 +209,7 @@ constexpr void add_scratch(workspace_parts& w, const program_view& p, const step
   }
 }
 
-/// What moves hold while they are in flight, by step; nothing of those that share a message.
+/// The memory of moves while they are in flight, by step; nothing of those that share a message.
 constexpr indexed_vector<std::int64_t> bytes_in_flight(const program_view& p, const sizes& at,
                                                        const coordinates& here) {
   indexed_vector<std::int64_t> held(p.steps.size(), 0);
@@ -263,7 +263,7 @@ constexpr bool is_compared(const coordinates& at, const axis_sizes& axes) {
 
 } // namespace detail
 
-/// The workspace on the device that needs most, by what it is for.
+/// The workspace on the device that needs most, by purpose.
 constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes& at) {
   workspace_parts most = workspace_on(p, at, coordinates{});
   const bool alike = detail::alike_everywhere(p, at);

@@ -34,7 +34,7 @@ constexpr indexed_vector<stretch> stretches_of_loops(const indexed_vector<step>&
   return loops;
 }
 
-/// When each piece of memory is in use. What lives beyond a loop that uses it is in use during all of its iterations.
+/// When each piece of memory is in use. If it lives beyond a loop that uses it, it is in use in all of its iterations.
 constexpr indexed_vector<lifetime> lifetimes_of(const emitted& e) {
   const indexed_vector<step>& steps = e.made.steps;
   indexed_vector<lifetime> lives(e.storages.size(), lifetime{});
@@ -71,9 +71,9 @@ struct slots {
   constexpr std::size_t size() const { return bytes.size(); }
 };
 
-/// The slot of an operand that a map, or a product as what it adds, reads for the last time and may write over, since
-/// element i of the result needs element i of it alone; `none` where there is no such operand. Memory that was just
-/// read is in the cache.
+/// The slot of an operand that a map, or a product as its addend, reads for the last time and may write over, since
+/// element i of the result needs element i of it alone; `none` if there is no such operand. Memory that was just read
+/// is in the cache.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
   if (s.kind != step_kind::map && !is_scaled(s)) return none;

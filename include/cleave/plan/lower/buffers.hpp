@@ -9,7 +9,7 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// A program whose buffers are not yet in slots of the workspace: what is emitted, and reordered afterwards.
+/// A program whose buffers are not yet in slots of the workspace: emitted first, and reordered afterwards.
 struct emitted {
   program made{};
   /// The memory of each buffer, as an index of `storages`.
@@ -17,7 +17,7 @@ struct emitted {
   indexed_vector<storage> storages{};
 };
 
-/// What emission works on.
+/// The data that emission works on.
 struct emission {
   const assigned_graph& in;
   const partitioned& p;
@@ -38,7 +38,7 @@ constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {
   return static_cast<int>(e.made.buffers.size() - 1);
 }
 
-/// Makes a buffer that of a region or a halo; the maps of what it surrounds are kept once.
+/// Makes a buffer that of a region or a halo; the maps of the shard are kept once.
 constexpr void give_region(emission& e, buffer& b, std::size_t region, int shard) {
   const region_shape& shape = e.p.regions.all[region].shape;
   indexed_vector<dim_map>& maps = e.out.made.maps;
@@ -63,7 +63,7 @@ constexpr int buffer_of(emission& e, std::size_t i) {
   const std::size_t root = root_of(e.p, i);
   const bool collects = v.origin == origin::collect;
   if (!collects && (e.p.values[root].origin != origin::slice || v.origin == origin::region)) return made;
-  // The value of the stack comes right after what is collected into it.
+  // The value of the stack comes right after the collected value.
   const int stack = buffer_of(e, collects ? i + 1 : e.p.values[root].in[0]);
   buffer& b = e.out.made.buffers[as_size(made)];
   b.form = form::slice;
@@ -72,7 +72,7 @@ constexpr int buffer_of(emission& e, std::size_t i) {
   return made;
 }
 
-/// What a value that reads a region at a distance sees, as a buffer: the memory of the region under its own dims; of a
+/// The buffer through which a value reads a region at a distance: the memory of the region under the value's dims; of a
 /// halo, the shard and the halo around it.
 constexpr int view_of(emission& e, std::size_t i) {
   if (e.views[i] >= 0) return e.views[i];

@@ -11,8 +11,8 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// Moves all-reduces in place up to the last one before them that is alike, as far as what they combine is computed by
-/// then. Adjacent ones that turn out to be small travel as one message. `memory` tells in which memory a buffer is.
+/// Moves all-reduces in place up to the last compatible one before them, if their operands are computed by then.
+/// Adjacent ones that turn out to be small travel as one message. `memory` tells in which memory a buffer is.
 constexpr void combine_all_reduces(indexed_vector<step>& steps, const indexed_vector<buffer>& buffers,
                                    const indexed_vector<std::size_t>& memory) {
   const auto alike = [&](const step& a, const step& b) {
@@ -35,9 +35,9 @@ constexpr void combine_all_reduces(indexed_vector<step>& steps, const indexed_ve
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// Whether an exchange that comes later may share the messages of the exchanges `first` to `end`: they go between the
-/// same devices, and others compute meanwhile until all of them are waited for, at the same place. So each has memory
-/// of its own, with or without the others. Halos need not have one place: they are short beside what computes.
+/// Whether an exchange that comes later may share the messages of the exchanges `first` to `end`: they have the same
+/// devices, and overlap with other steps until all of them are waited for, at the same place. So each has memory of its
+/// own, with or without the others. Halos need not have one place: they are short compared with the computation.
 constexpr bool can_share_messages(const indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                   const indexed_vector<std::size_t>& memory, std::size_t first, std::size_t end,
                                   std::size_t late) {
@@ -50,10 +50,10 @@ constexpr bool can_share_messages(const indexed_vector<step>& steps, indexed_spa
   return place.work && place.before == find_wait(steps, buffers, memory, late, late + 1).before;
 }
 
-/// Lets exchanges begin together whose operands are there and whose results are not read yet, so that each device gets
-/// one message from each other one. Halos move up to the exchange of a halo before them for that; others move past
-/// nothing, since what they bring is large and would be in memory longer. `overlap_exchanges` must follow, which lets
-/// them go on until they are waited for. `memory` tells in which memory a buffer is.
+/// Lets exchanges begin together if their operands are there and their results are not read yet, so that each device
+/// gets one message from each other one. Halos move up to the exchange of a halo before them for that. Other exchanges
+/// move past no step, since their results are large and would be in memory longer. `overlap_exchanges` must follow: it
+/// keeps them in flight until their wait. `memory` tells in which memory a buffer is.
 constexpr void combine_exchanges(indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                  indexed_span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
   const step* const all = steps.data();

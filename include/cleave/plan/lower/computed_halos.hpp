@@ -8,18 +8,18 @@
 
 #include <utility>
 
-// Halos that each device computes instead of fetching them (temporal blocking): the halos of what they are computed
-// from are wider for that. docs/21-stencils.md.
+// Halos that each device computes instead of fetching them (temporal blocking): the halos of their operands are wider
+// for that. docs/21-stencils.md.
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// What the halo of a region is computed from.
+/// The operands from which the halo of a region is computed.
 class halo_computation {
  public:
   constexpr halo_computation(const assigned_graph& in, shared_regions& found, std::size_t region)
       : in_(in), found_(found), region_(region), along_(dims_of(shape())) {}
 
-  /// Finds what is needed; false: the halo is fetched.
+  /// Finds the regions and values that are needed; false: the halo is fetched.
   constexpr bool find() {
     const shared_region& r = found_.all[region_];
     for (const dim_map& m : shape().maps)
@@ -97,7 +97,7 @@ class halo_computation {
     r.taken = r.made = n.where;
     return r;
   }
-  /// Whether what lies around the halo that is computed can be read in another region.
+  /// Whether the elements around the computed halo can be read in another region.
   constexpr bool may_widen(const region_shape& other, const static_vector<dim_map, 3>& reads) const {
     std::size_t added = 0;
     for (const dim_map& m : shape().maps) {
@@ -117,8 +117,8 @@ class halo_computation {
       if (m.dilation > widest_shared_region) return false;
     return true;
   }
-  /// Makes a region hold what is read of it around another one. Both reach the block: a part beside it along one dim
-  /// has the block along others.
+  /// Widens a region by the elements of it that are read around another one. Both reach the block: a part next to it
+  /// along one dim has the block along others.
   constexpr static void widen(region_shape& r, const region_shape& around, const static_vector<dim_map, 3>& reads) {
     for (dim_map& have : r.maps) have = including_block(have);
     for (const dim_map& given : around.maps) {

@@ -31,7 +31,7 @@ constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::
     if (e.p.is_halo(v.in[k]) && e.p.values[v.in[k]].in[0] == i) return v.in[k];
   return none;
 }
-/// Whether a value is computed again where a halo is computed: it has dims along which the halo lies.
+/// Whether a value is computed again for a computed halo: it has dims along which the halo extends.
 constexpr bool is_computed_around(const emission& e, std::size_t around, const partitioned_value& v) {
   return (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
 }
@@ -141,7 +141,7 @@ constexpr void emit_move(emission& e, const partitioned_value& v, step& s) {
   s.in.push_back(narrowed(buffer_of(e, v.in[0])));
 }
 
-/// A step that computes what is around a shard, as the shard was computed.
+/// A step that computes the elements around a shard, as the shard was computed.
 constexpr void emit_computed_halo(emission& e, std::size_t i, step& s) {
   const partitioned_value& v = e.p.values[i];
   const node& n = e.in.node_at(e.p.regions.all[v.region].operand);
@@ -155,7 +155,7 @@ constexpr void emit_computed_halo(emission& e, std::size_t i, step& s) {
   express(e, s, v.in[0], true, i);
 }
 
-/// A step that fetches what is around a shard.
+/// A step that fetches the elements around a shard.
 constexpr void emit_region(emission& e, const partitioned_value& v, step& s) {
   const region_shape& shape = e.p.regions.all[v.region].shape;
   s.kind = step_kind::exchange;
@@ -236,7 +236,7 @@ constexpr void emit_step(emission& e, std::size_t i) {
   if (e.f.fused[i] != 0 || e.f.uses[i] == 0 || v.origin == origin::rename || v.origin == origin::slice) return;
   if (is_argument(e.in, v)) return;
   if (v.updates && e.m.of[i] != e.m.of[v.in[2]]) emit_copy(e, v.in[2], narrowed(buffer_of(e, i)), v);
-  // Filled where it is: constant evaluation pays for each copy of a step.
+  // Filled in place: constant evaluation pays for each copy of a step.
   fill_step(e, i, e.out.made.steps.emplace_back());
 }
 /// Copies a result to the caller's memory: it is an argument, another result, or wanted in another memory order.
@@ -245,12 +245,12 @@ constexpr void emit_result(emission& e, std::size_t r) {
   result.updates = false;
   emit_copy(e, e.p.results[r], narrowed(e.in.g.inputs.size() + r), result);
 }
-/// Whether a carried value is what it becomes already: it was updated in its memory.
+/// Whether a carried value already has its next value: it was updated in its memory.
 constexpr bool is_updated(const emission& e, std::size_t next) {
   const std::size_t from = e.p.values[next].in[0];
   return e.p.values[from].updates && e.m.of[from] == e.m.of[next];
 }
-/// Whether a carried value becomes one that has memory of its own, which nothing changes that is computed meanwhile.
+/// Whether the next value of a carried value has memory of its own that no other update changes: it is copied.
 constexpr bool is_copied(const emission& e, std::size_t next) {
   const std::size_t from = e.p.values[next].in[0];
   if (e.f.fused[from] != 0) return false;
@@ -279,12 +279,12 @@ constexpr void emit_stretch(emission& e, std::size_t begin, std::size_t end, std
     std::size_t last = i;
     for (std::size_t j = i; j < end; ++j)
       if (within(loops, values[j].loop, inner)) last = j;
-    // What does not change from iteration to iteration comes first.
+    // Loop-invariant values come first.
     for (std::size_t j = i; j < last; ++j)
       if (values[j].loop == loop) emit_step(e, j);
     emit_mark(e, step_kind::loop_begin, inner, e.p.iterations[inner]);
     emit_stretch(e, i, last + 1, inner);
-    // Carried values go on when nothing reads them any more, and what only changes memory last.
+    // Carried values get their next value when no step reads them any more, and plain copies come last.
     for (const bool copied : {false, true})
       for (std::size_t j = i; j <= last; ++j)
         if (values[j].loop == inner && values[j].origin == origin::next && !is_updated(e, j) &&

@@ -15,8 +15,8 @@ namespace cleave { inline namespace v0 { namespace lowering {
 struct fusion {
   /// It has no step of its own.
   indexed_vector<std::uint8_t> fused{};
-  /// What each reader makes for itself: a number, an index, a predicate that is a range of indices, or (made_again) a
-  /// value whose operands are read in less time than it would be.
+  /// Values that each reader computes for itself: a number, an index, a range predicate, or (made_again) a value whose
+  /// operands are read in less time than it would be.
   indexed_vector<std::uint8_t> free{};
   static constexpr std::uint8_t made_again = 2;
   /// How many read it, the caller included; 0: it is not computed.
@@ -24,10 +24,10 @@ struct fusion {
 };
 
 /// The most arrays that a pass reads. Large arrays begin at the same offset of a page, so their lines compete for the
-/// same few places of the first cache: with 12 arrays one pass takes 0.85 of the time of two, with 16 arrays 1.1 to 1.3
-/// times as long. A number counts as none. A halo and its shard are one array, however often a stencil reads them, so
-/// that a stencil is one pass. The number of operations has no limit, nor has the length of a chain of them: a pass of
-/// 400 dependent operations takes as long as a loop by hand.
+/// same few places of the first cache: with 12 arrays one pass is 1.2x faster than two, with 16 arrays 1.1x to 1.3x
+/// slower. A number counts as none. A halo and its shard are one array, however often a stencil reads them, so that a
+/// stencil is one pass. The number of operations has no limit, nor has the length of a chain of them: a pass of 400
+/// dependent operations takes as long as a loop by hand.
 inline constexpr std::size_t most_arrays = 12;
 /// The most loads of a pass; the shards that are read with their halos are further operands of its step.
 inline constexpr std::size_t most_loads = max_operands - most_arrays;
@@ -37,7 +37,7 @@ static_assert(most_arrays >= max_arity);
 struct expression {
   indexed_vector<std::size_t> members{}, loads{};
   struct {
-    /// The loads that are neighbours in a shard and its halo, or are computed from such, and how many halos they are of.
+    /// The loads that are neighbours in a shard and its halo, or are computed from these, and their number of halos.
     std::uint8_t neighbours = 0, halos = 0;
     /// The loads without a dim.
     std::uint8_t numbers = 0;
@@ -61,7 +61,7 @@ struct expression {
   }
 };
 
-/// What fusion works on.
+/// The data that fusion works on.
 struct fusing {
   const assigned_graph& in;
   const partitioned& p;
@@ -95,8 +95,8 @@ constexpr void count_uses(const partitioned& p, fusion& f) {
     if (v.origin == origin::next) ++uses[i], ++uses[v.in.items[1]];
   }
 }
-/// Whether a value is a part of a predicate that is a range of indices: an integer index plus or minus a number, its
-/// comparison with a number, or a combination of such. All of its operands are numbers, indices or such parts.
+/// Whether a value is a part of a range predicate: an integer index plus or minus a number, its comparison with a
+/// number, or a combination of these. All of its operands are numbers, indices or such parts.
 constexpr bool is_part_of_range(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
   if (v.type.rank == 0) return false;
   const tensor_type &a = p.values[v.in.items[0]].type, &b = p.values[v.in.items[v.arity - 1]].type;
@@ -117,8 +117,8 @@ constexpr bool is_part_of_range(const assigned_graph& in, const partitioned& p, 
     default: return false;
   }
 }
-/// What every reader makes for itself: literals, extents, indices, what follows from such without a dim, and predicates
-/// that are ranges of indices.
+/// Values that every reader computes for itself: literals, extents, indices, values without a dim that follow from
+/// these, and range predicates.
 constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion& f) {
   const partitioned_value* values = p.values.data();
   const std::size_t count = p.values.size();
@@ -134,7 +134,7 @@ constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion&
     }
   }
 }
-/// What it takes to compute a value element by element from what has memory, or is made by each reader.
+/// The cost of computing a value element by element from values that have memory, or that each reader computes.
 struct remaking {
   int ops = 0, functions = 0, full_operands = 0;
   bool allowed = true;
@@ -169,7 +169,7 @@ constexpr void add_remaking(const assigned_graph& in, const partitioned& p, cons
     }
   }
 }
-/// Marks a value and what is computed for it alone.
+/// Marks a value and the operands that are computed for it alone.
 constexpr void mark_remade(const assigned_graph& in, const partitioned& p, fusion& f, const std::uint8_t* in_memory,
                            std::size_t i) {
   f.free[i] = fusion::made_again;
@@ -182,10 +182,10 @@ constexpr void mark_remade(const assigned_graph& in, const partitioned& p, fusio
       mark_remade(in, p, f, in_memory, from);
   }
 }
-/// Values with several readers that each of them makes for itself: a value whose operands have fewer dims, such as
-/// one-hot numbers, or one that is computed from one operand alone, such as exp(x - max), where the operand is read
-/// instead. They are not stored. Not in loops, where operands may be overwritten, and not beside stencils.
-/// `reader_of`: `several` for those that are read outside of expressions.
+/// Values with several readers that each of them computes for itself (rematerialised): a value whose operands have
+/// fewer dims, such as one-hot numbers, or one that is computed from one operand alone, such as exp(x - max); the
+/// operand is then read instead. They are not stored. Not in loops, where operands may be overwritten, and not with
+/// stencils. `reader_of`: `several` for those that are read outside of expressions.
 constexpr void find_remade(const assigned_graph& in, const partitioned& p, const std::size_t* reader_of, fusion& f) {
   const std::size_t count = p.values.size();
   // By value: whether a reader needs it in memory.
@@ -230,8 +230,7 @@ constexpr void note_outer_readers(fusing& s) {
     s.reader[r] = several;
   }
 }
-/// What reads a region at a distance is read there by expressions, each of which loads it itself; others need it as a
-/// shard.
+/// Expressions that read a region at a distance each load it themselves; other readers need it as a shard.
 constexpr void find_region_readers(fusing& s) {
   const std::size_t count = s.p.values.size();
   std::uint8_t* fused = s.f.fused.data();
@@ -301,8 +300,8 @@ constexpr std::size_t next_of(const partitioned& p, std::size_t carried) {
     if (p.values[i].origin == origin::next && p.values[i].in[1] == carried) return i;
   return none;
 }
-/// What a carried value becomes may be computed straight into its memory, element by element; from no other one that
-/// may have gone on already: they go on in their order.
+/// The next value of a carried value may be computed straight into its memory, element by element. It may read no other
+/// carried value that may have its next value already: these are set in their order.
 constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const expression& e) {
   const partitioned_value& writer = s.values[step];
   if (writer.origin != origin::next) return true;
@@ -326,7 +325,7 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
   if (reader >= several || !is_expression(s.in, v) || is_folded(s.in, v)) return false;
   const partitioned_value& step = s.values[reader];
   if (v.type.set() != loop_of(s.in, s.p, step).set() || v.loop != step.loop) return false;
-  // A stencil of a carried value is computed beside it as a whole, and becomes it by an exchange of their memory.
+  // A stencil of a carried value is computed as a whole into other memory, and the two exchange their memory.
   if (step.origin == origin::next && !s.in_stencil.empty() && s.in_stencil[i] == fusing::around_carried) return false;
   // It becomes a member in place of the load, unless the step cannot hold its operands too.
   expression& e = s.expressions[reader];

@@ -21,8 +21,8 @@ namespace cleave { inline namespace v0 {
 
 /// The steps of a graph under given strategies.
 ///
-/// Each pass is verified. The compiler checks the finished program alone, which every mistake of a pass before it makes
-/// wrong or dearer, never silently different; a check of each pass costs as much as the pass. Unit tests, the oracle
+/// Each pass is verified. The compiler checks the finished program alone: a mistake of an earlier pass makes it wrong
+/// or more expensive, never silently different; a check of each pass costs as much as the pass. Unit tests, the oracle
 /// and the fuzzer, which run the same code at run time, check all of them.
 constexpr program lower(const graph& g, const choice& chosen, const sizes& at, const policy& rule) {
   const lowering::assigned_graph in{g, chosen.by_node, chosen.factors, at, rule};
@@ -54,7 +54,7 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   if (rule.overlap) lowering::overlap_moves(steps, at, rule);
   check(steps);
   program made = lowering::allocate(std::move(steps));
-  // What goes on meanwhile holds memory.
+  // Moves in flight hold memory.
   if (rule.workspace > 0 && rule.overlap && workspace(made, at) > rule.workspace) {
     policy one_by_one = rule;
     one_by_one.overlap = false;

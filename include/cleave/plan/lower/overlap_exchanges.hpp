@@ -7,7 +7,7 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// Whether a step must come after the end of an exchange: it touches what the exchange writes, or writes what it reads.
+/// Whether a step must come after the end of an exchange: it touches the exchange's result, or writes its operand.
 constexpr bool touches(const step& other, const step& exchange, const indexed_vector<std::size_t>& memory) {
   const std::size_t brought = memory[exchange.out];
   for (std::uint16_t b : other.in)
@@ -19,8 +19,8 @@ constexpr bool touches(const step& other, const step& exchange, const indexed_ve
   return false;
 }
 
-/// Whether a step reads a shard and the halo that an exchange fills. It computes first what lies away from the halo, so
-/// that the halo travels meanwhile.
+/// Whether a step reads a shard and the halo that an exchange fills. It computes the points away from the halo first,
+/// so that the halo travels meanwhile.
 constexpr bool reads_around(const step& other, const step& exchange, indexed_span<const buffer> buffers) {
   if (other.kind != step_kind::map || buffers[exchange.out].form != form::halo) return false;
   for (std::uint16_t b : other.in)
@@ -81,17 +81,17 @@ constexpr step wait_for(const step& exchange, std::size_t begun) {
   return w;
 }
 
-/// Lets exchanges go on while what does not need them is computed. Each is waited for just before the first step that
-/// touches its destination or writes its source. Only where there is work in between, or where exchanges share
-/// messages: these are waited for together. `memory` tells in which memory a buffer is. Runs before slots are shared,
-/// so that buffers live until the wait.
+/// Lets exchanges overlap with steps that do not need them. Each is waited for just before the first step that touches
+/// its result or writes its operand. Only if there is work in between, or if exchanges share messages: these are waited
+/// for together. `memory` tells in which memory a buffer is. Runs before slots are shared, so that buffers live until
+/// the wait.
 constexpr void overlap_exchanges(indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                  indexed_span<const dim_map> maps, const indexed_vector<std::size_t>& memory) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != step_kind::exchange || !may_be_in_flight(steps[i], maps)) continue;
     const std::size_t first = i, end = end_of_joined(steps, i);
     wait_place place = find_wait(steps, buffers, memory, first, end);
-    // What goes on together stays together.
+    // A pipelined pair stays together.
     if (place.before > end && place.before < steps.size() && go_together(steps[place.before - 1], steps[place.before]))
       --place.before;
     if (end == first + 1 && !place.work) continue;

@@ -11,7 +11,7 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// A move between devices that could go on while others compute.
+/// A move between devices that could overlap with computation.
 struct flight {
   std::size_t number = none;
   positions where{};
@@ -25,7 +25,7 @@ constexpr bool may_fly(const step& s) {
   return s.kind == step_kind::move && s.pieces == 0 && s.panels == 0 && is_collective(s);
 }
 
-/// What a move costs in flight, with the iterations of its loops.
+/// The cost of a move in flight, with the iterations of its loops.
 constexpr move_times times_in_flight(const emitted& e, const step& s, const sizes& at, const policy& price) {
   const program_view p = e.made;
   const cost moved = step_cost(p, s, at);
@@ -46,11 +46,11 @@ constexpr flight flight_at(const emitted& e, const step_order& order, std::size_
           times_in_flight(e, s, at, price)};
 }
 
-/// A move is waited for when it should have been over for long, or where its result is needed: what it holds is free
-/// then. Networks may be much slower than they are taken for.
+/// A move is waited for when it should have been over for long, or when its result is needed: its memory is free then.
+/// Networks may be much slower than assumed.
 constexpr double end_of_flight(double start, double end) { return start + 4 * (end - start); }
 
-/// All-reduces that are alike, in the order in which their operands are made.
+/// All-reduces that can be combined, in the order in which their operands are made.
 using reduce_list = indexed_span<flight>;
 
 /// The messages that they are where they begin together.
@@ -66,7 +66,7 @@ constexpr std::int64_t messages_of(const reduce_list& all) {
   }
   return messages;
 }
-/// Calls f(group) for each of at most so many groups that have about as many bytes.
+/// Calls f(group) for each of at most `groups` groups that have about as many bytes.
 template <class F>
 constexpr void for_each_group(std::int64_t groups, const reduce_list& all, F&& f) {
   std::int64_t total = 0, sum = 0, cut = 0;
@@ -86,8 +86,8 @@ constexpr std::size_t start_of(const reduce_list& group) {
   for (const flight& f : group) first = std::max(first, f.where.first), last = std::min(last, f.where.last);
   return first <= last ? first : none;
 }
-/// The seconds that groups add to what computes: messages, which follow one another on the network, and what they take
-/// a device. Negative: one of them cannot begin together. Notes until when each should be over.
+/// The seconds that groups add to the computation: messages, which follow one another on the network, and the time that
+/// they take a device. Negative: one of them cannot begin together. Notes until when each should be over.
 constexpr double added_by(const step_order& order, std::int64_t groups, const reduce_list& all) {
   double idle = 0, own = 0, late = 0;
   bool possible = true;
@@ -111,9 +111,9 @@ constexpr double added_by(const step_order& order, std::int64_t groups, const re
 
 inline constexpr std::int64_t most_groups = 16;
 
-/// In how many groups all-reduces should begin; 0: one after the other with what computes takes no longer. Every
-/// message costs its latency. Of the numbers of groups that differ by a fiftieth the largest one is better: it hides
-/// more where the network is slower than it is taken for.
+/// The number of groups in which all-reduces should begin; 0: running them one after the other with the computation
+/// takes no longer. Every message costs its latency. Of the numbers of groups that differ by a fiftieth the largest one
+/// is better: it hides more if the network is slower than assumed.
 constexpr std::int64_t choose_groups(const step_order& order, const reduce_list& all) {
   if (all.empty()) return 0;
   double apart = static_cast<double>(messages_of(all)) * all[0].times.latency, least = 0;
@@ -148,8 +148,8 @@ constexpr void begin_together(emitted& e, step_order& order, const reduce_list& 
   }
 }
 
-/// All-reduces begin in a few groups as soon as their operands are made: by what they have in common, and by loop. What
-/// begins is added to `flights`.
+/// All-reduces begin in a few groups as soon as their operands are made: grouped by common properties, and by loop.
+/// Moves that begin are added to `flights`.
 constexpr void start_reduces(emitted& e, step_order& order, const sizes& at, const policy& price,
                              indexed_vector<flight>& flights) {
   const indexed_vector<step>& steps = e.made.steps;
@@ -182,8 +182,8 @@ constexpr void start_reduces(emitted& e, step_order& order, const sizes& at, con
   }
 }
 
-/// Where another move begins: where its operand is there; if its result takes memory that its operand did not, so late
-/// that it should be over in time. None: one after the other with what computes takes no longer.
+/// Where another move begins: when its operand is there; if its result takes memory that its operand did not, so late
+/// that it should be over in time. None: running it one after the other with the computation takes no longer.
 constexpr std::size_t choose_start(const emitted& e, const step_order& order, std::size_t i, const flight& f) {
   const auto [start, end] = f.where;
   if (start >= end || f.times.bytes == 0) return none;
@@ -214,8 +214,8 @@ constexpr void start_others(emitted& e, step_order& order, const sizes& at, cons
   }
 }
 
-/// What has begun is waited for at the first position at which it should be over, or where it is needed. What begins
-/// there begins first.
+/// A move in flight is waited for at the first position at which it should be over, or where it is needed. Moves that
+/// begin there begin first.
 constexpr void wait_for_flight(step_order& order, const flight& f) {
   const std::size_t i = order.position_of(f.number);
   const std::size_t needed = order.before_passes(order.positions_of(i).last, i + 1);
@@ -226,10 +226,9 @@ constexpr void wait_for_flight(step_order& order, const flight& f) {
   order.wait_at(position, i);
 }
 
-/// Lets moves between devices go on while products are computed, where the price says that this takes less time: they
-/// begin where their operands are there, and are waited for before the first step that needs them. Everything else
-/// stays in its order, and every device begins moves in the same order. Small all-reduces that begin together are one
-/// message, as others are.
+/// Overlaps moves between devices with products if the cost model predicts a gain: they begin when their operands are
+/// there, and are waited for before the first step that needs them. All other steps stay in their order, and every
+/// device begins moves in the same order. Small all-reduces that begin together are one message, as others are.
 constexpr void overlap_moves(emitted& e, const sizes& at, const policy& rule) {
   std::size_t moves = 0, products = 0;
   for (const step& s : e.made.steps) {

@@ -30,8 +30,8 @@ constexpr std::size_t next_to_touch(const emitted& e, std::size_t i, std::size_t
   return none;
 }
 
-/// Whether a product would add up the pieces of an all-gather on each device in another order, and give what devices
-/// have in common: it contracts the dim that is gathered, beginning with its own block.
+/// Whether a product would add up the chunks of an all-gather in another order on each device, although the devices
+/// hold replicas of its result: it contracts the gathered dim, beginning with its own block.
 constexpr bool replicas_would_differ(const emitted& e, const step& gather, const step& product) {
   const buffer &from = e.made.buffers[gather.in[0]], &to = e.made.buffers[gather.out],
                &out = e.made.buffers[product.out];
@@ -39,7 +39,7 @@ constexpr bool replicas_would_differ(const emitted& e, const step& gather, const
   while ((from.where.differs_at(to.where) >> position & 1) == 0) ++position;
   return !out.type.has(to.type[position]) && (gather.axes & ~out.where.sharded()) != 0;
 }
-/// The product that reads what the all-gather `i` brings, if that could as well happen right before it; else none.
+/// The product that reads the result of the all-gather `i`, if that could as well run right before it; else none.
 constexpr std::size_t product_after(const emitted& e, std::size_t i) {
   const indexed_vector<step>& steps = e.made.steps;
   const step& s = steps[i];
@@ -50,8 +50,8 @@ constexpr std::size_t product_after(const emitted& e, std::size_t i) {
     if (writes(steps[k]) && e.memory[steps[k].out] == e.memory[s.in[0]]) return none;
   return j;
 }
-/// The product that makes what the reduce-scatter `i` takes and nothing else reads, if the move could as well happen
-/// right after it; else none.
+/// The product that makes the operand of the reduce-scatter `i`, if no other step reads that and the move could as well
+/// run right after it; else none.
 constexpr std::size_t product_before(const emitted& e, const memory_uses& uses, std::size_t i) {
   const indexed_vector<step>& steps = e.made.steps;
   const step& s = steps[i];
@@ -67,7 +67,7 @@ constexpr std::size_t product_before(const emitted& e, const memory_uses& uses, 
   return j < i && steps[j].kind == step_kind::gemm ? j : none;
 }
 
-/// A pair that could go on together, and what that saves.
+/// A pair that could be pipelined, and the time that this saves.
 struct overlap_found {
   std::size_t move = none, product = none;
   overlap_choice choice{};
@@ -87,7 +87,7 @@ constexpr overlap_found find_overlap(const emitted& e, const memory_uses& uses, 
                         rule)};
 }
 
-/// Whether the step `i` stands beside the one with which it goes on together.
+/// Whether the step `i` is adjacent to the one with which it is pipelined.
 constexpr bool is_paired(const indexed_vector<step>& steps, std::size_t i) {
   return (i + 1 < steps.size() && go_together(steps[i], steps[i + 1])) ||
          (i > 0 && go_together(steps[i - 1], steps[i]));
@@ -109,9 +109,9 @@ constexpr bool choose_overlaps(emitted& e, const memory_uses& uses, const sizes&
   return any;
 }
 
-/// A product and the all-gather of an operand, or the reduce-scatter of its result, go on together where the price says
-/// that this takes less time: the move comes right before the product, or right after it. A product is part of one
-/// pair. What is moved does not change, nor does the memory.
+/// Pipelines a product with the all-gather of an operand, or with the reduce-scatter of its result, if the cost model
+/// predicts a gain: the move comes right before the product, or right after it. A product is part of one pair. The
+/// bytes moved do not change, nor does the memory.
 constexpr void overlap_products(emitted& e, const sizes& at, const policy& rule) {
   indexed_vector<step>& steps = e.made.steps;
   bool any = false;

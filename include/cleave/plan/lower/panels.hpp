@@ -19,8 +19,8 @@ constexpr dim_id gathered_dim(const emitted& e, const step& s) {
   const buffer& to = e.made.buffers[s.out];
   return to.type[gathered_position(e.made.buffers[s.in[0]], to)];
 }
-/// The dim along which the step `i` gathers what a single product reads; no_dim: it does something else, or the result
-/// has memory for others.
+/// The dim along which the step `i` gathers an operand of a single product; no_dim: it does something else, or the
+/// result has memory for others.
 constexpr dim_id gathered_for_product(const emitted& e, const memory_uses& uses, std::size_t i) {
   const step& s = e.made.steps[i];
   const dim_id d = s.panels == 0 ? gathered_dim(e, s) : no_dim;
@@ -37,14 +37,14 @@ constexpr bool takes_panels(const emitted& e, const step& product, dim_id along)
       return false;
   return true;
 }
-/// The product that can gather panel by panel what the step `i` gathers: it alone reads that. none: there is none.
+/// The product that can gather the result of step `i` panel by panel: the product alone reads it. none: there is none.
 constexpr std::size_t product_for_panels(const emitted& e, const memory_uses& uses, std::size_t i) {
   const dim_id d = gathered_for_product(e, uses, i);
   const std::size_t j = d == no_dim ? none : product_after(e, i);
   return j != none && takes_panels(e, e.made.steps[j], d) ? j : none;
 }
-/// The product in a loop that alone reads what the step `i` gathers before the loop, and could gather it in every
-/// iteration: what is gathered stays as it is until the loop is over. none: there is none.
+/// The product in a loop that alone reads the result of step `i`, which gathers before the loop, and could gather it in
+/// every iteration: the source does not change until the loop is over. none: there is none.
 constexpr std::size_t product_in_loop(const emitted& e, const memory_uses& uses, std::size_t i) {
   const indexed_vector<step>& steps = e.made.steps;
   const step& s = steps[i];
@@ -81,8 +81,8 @@ constexpr gathered_product largest_gathered(const emitted& e, const ProductOf& p
 }
 
 /// Lets products gather their operands panel by panel until the workspace is within a limit: first the product that
-/// saves most, and when there are no more, in narrower panels. They move the same bytes. If that does not suffice, what
-/// is gathered before a loop is gathered in every iteration.
+/// saves most, and when there are no more, in narrower panels. They move the same bytes. If that does not suffice,
+/// operands that are gathered before a loop are gathered in every iteration.
 class panel_gathering {
  public:
   constexpr panel_gathering(emitted& e, const sizes& at, std::int64_t limit)
@@ -113,7 +113,7 @@ class panel_gathering {
       if (best.move == none) return;
       step& product = steps_[best.product];
       steps_[best.move].panels = product.panels = 1;
-      // It reads what is gathered, until it is over.
+      // It reads the source of the gathered operand, until it is over.
       if (const std::uint16_t from = steps_[best.move].in[0]; !product.in.contains(from)) product.in.push_back(from);
     }
   }
@@ -130,7 +130,7 @@ class panel_gathering {
     }
     divide(best);
   }
-  /// Moves what takes most memory of what is gathered before loops into its loop; false: there is nothing.
+  /// Moves the largest gather before a loop into the loop; false: there is none.
   constexpr bool gather_in_loop() {
     const gathered_product best = largest_gathered(e_, product_in_loop);
     if (best.move == none) return false;

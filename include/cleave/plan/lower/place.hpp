@@ -26,7 +26,7 @@ struct storage_plan {
   indexed_vector<std::size_t> of{};
 };
 
-/// Whether the caller's memory of a result is where it is computed.
+/// Whether a result is computed in the caller's memory.
 constexpr bool written_in_place(const partitioned& p, const storage_plan& m, std::size_t result) {
   const storage& s = m.storages[m.of[p.results[result]]];
   return s.role == role::output && s.index == result;
@@ -34,14 +34,14 @@ constexpr bool written_in_place(const partitioned& p, const storage_plan& m, std
 
 constexpr bool same_order(const tensor_type& a, const tensor_type& b) { return a.rank == b.rank && a.dims == b.dims; }
 
-/// Whether an update may be written into the memory of what it updates: nothing reads that afterwards as it was.
+/// Whether an update may be written into the memory of its operand: no later step reads the old value.
 constexpr bool may_overwrite(const assigned_graph& in, const partitioned& p, const fusion& f, const storage_plan& m,
                              std::size_t i) {
   const partitioned_value& v = p.values[i];
   const std::size_t root = root_of(p, v.in[2]), memory = m.of[root];
   const partitioned_value& from = p.values[root];
   if (m.storages[memory].role == role::input || f.fused[root] != 0 || from.origin == origin::slice) return false;
-  // Of what a loop carries: where the update is what it becomes.
+  // Of a carried value: if the update is its next value.
   std::size_t next = none;
   for (std::size_t k = i; k < p.values.size() && is_carried(in, from); ++k)
     if (p.values[k].origin == origin::next && p.values[k].in[1] == root && p.values[k].in[0] == i) next = k;
@@ -82,7 +82,7 @@ constexpr std::size_t shares_memory_with(const assigned_graph& in, const partiti
   return none;
 }
 
-/// The bytes of the memory of a value. What a loop collects has the memory of the whole stack.
+/// The bytes of the memory of a value. A collected value has the memory of the whole stack.
 constexpr std::int64_t memory_of(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
   const std::int64_t element_bytes = size_of(v.type.element);
   buffer whole{role::workspace, 0, v.type, v.where};

@@ -9,12 +9,12 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
-/// What an entry of an expression is: a number, or a sum of multiples of the product, of the addend, or of both.
+/// The form of an entry of an expression: a number, or a sum of multiples of the product, of the addend, or of both.
 inline constexpr std::uint8_t a_number = 0, of_product = 1, of_addend = 2, of_others = 4;
 
-/// An entry of an expression, and by what it is a multiple. A library multiplies the numbers with each other first, so
-/// together they must be far from the ends of the range of float: powers of 2 of the literals, and how many numbers are
-/// known at run time only.
+/// An entry of an expression, and its factor. A library multiplies the numbers with each other first, so together they
+/// must be far from the ends of the range of float: powers of 2 of the literals, and how many numbers are known at run
+/// time only.
 struct multiple {
   std::uint8_t form = a_number, at_run_time = 0;
   int power = 0;
@@ -30,7 +30,7 @@ constexpr multiple times(const multiple& a, const multiple& b) {
   return {narrowed(a.form | b.form), narrowed(a.at_run_time + b.at_run_time), a.power + b.power};
 }
 
-/// What an operation makes of such operands. A number that is computed from others is one number.
+/// The form of the result of an operation. A number that is computed from others is one number.
 constexpr multiple multiple_of(const fused_op& o, const multiple* known) {
   const multiple &a = known[o.in[0]], &b = known[o.in[1]];
   constexpr multiple others{of_others}, some_number{a_number, 1};
@@ -109,8 +109,8 @@ constexpr memory_uses uses_of_memory(const emitted& e) {
   return uses;
 }
 
-/// Whether the map `j` may run where the product `i` does: what it reads is there, and nothing between them needs what
-/// it overwrites. Nor does anything read what it adds, whose memory the caller may have given for the result.
+/// Whether the map `j` may run right after the product `i`: its operands are there, and no step between them needs
+/// memory that it overwrites or reads its addend, whose memory the caller may have given for the result.
 constexpr bool may_run_earlier(const emitted& e, std::size_t i, std::size_t j) {
   const indexed_vector<step>& steps = e.made.steps;
   const step& m = steps[j];

@@ -38,7 +38,7 @@ constexpr partitioned_value moved_from(const partitioned_value& v, std::size_t f
 }
 
 constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id u, const layout& want);
-/// Whether every device makes a node for itself: sources, and what elementwise operations make of uniform ones.
+/// Whether every device makes a node for itself: sources, and elementwise operations on uniform ones.
 constexpr availability availability_of(const availability* made, const node& n) {
   if (n.arity == 0) {
     if (!rules::is_made_everywhere(n)) return availability::once;
@@ -48,7 +48,7 @@ constexpr availability availability_of(const availability* made, const node& n) 
     if (made[n.in.items[k]] != availability::uniform) return availability::once;
   return is_elementwise(n.code) && n.pinned == 0 ? availability::uniform : availability::once;
 }
-/// Reads the operands of such a node as its layout needs them.
+/// Reads the operands of such a node in the layouts that it needs.
 constexpr void read_operands(const assigned_graph& in, partitioned& p, partitioned_value& v) {
   const node& n = in.node_at(v.node);
   strategy s;
@@ -58,7 +58,7 @@ constexpr void read_operands(const assigned_graph& in, partitioned& p, partition
     v.in[k] = value_in(in, p, n.in[k], required(n, in.factors[v.node], s, static_cast<int>(k)));
 }
 
-/// The value of a node in a layout. Where it is not there yet, moves are added, from the layout from which that is
+/// The value of a node in a layout. If it is not there yet, moves are added, from the layout from which that is
 /// cheapest.
 constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id u, const layout& want) {
   for (std::size_t e = p.first_of[u]; e != none; e = p.versions[e].next)
@@ -66,7 +66,7 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
   partitioned_value v;
   v.node = u;
   v.type = in.node_at(u).type;
-  // It is moved where it is made: what enters a loop once is moved once, before the loop.
+  // It is moved where it is made: a value that enters a loop once is moved once, before the loop.
   v.loop = in.node_at(u).loop;
   if (p.made.at[u] != availability::once) {
     v.where = want.reduced();
@@ -112,7 +112,7 @@ constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, ind
   return made[r] = add(p, around);
 }
 
-/// The values of a node that marks where a loop begins, goes on or ends; `v` is what it would be elsewhere.
+/// The values of a node that marks the start, the next iteration or the end of a loop; `v` is its value elsewhere.
 constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_value v, const node& n) {
   switch (n.code) {
     case op::carry:

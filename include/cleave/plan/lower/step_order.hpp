@@ -22,7 +22,7 @@ constexpr void bring_to(T* all, std::size_t i, std::size_t to) {
   else std::rotate(all + to, all + i, all + i + 1);
 }
 
-/// The steps of a program while some change positions. Waits know by number where what they wait for began, so that all
+/// The steps of a program while some change positions. A wait knows the step in which its move began by number, so all
 /// numbers are kept until the end. Loops run over plain pointers: constant evaluation pays for each call.
 class step_order {
  public:
@@ -113,17 +113,17 @@ class step_order {
     }
     return p;
   }
-  /// A position from which on others compute: not in the middle of passes that may run together, nor of what belongs
-  /// together.
+  /// A position from which on others compute: not in the middle of passes that may run together, nor of a pipelined
+  /// pair.
   constexpr std::size_t after_passes(std::size_t position, std::size_t last) const {
     while (position < last && (is_pass(position) || splits(position))) ++position;
     return position;
   }
-  /// Whether a move that goes on begins at a position.
+  /// Whether a move in flight begins at a position.
   constexpr bool begins(std::size_t position) const {
     return steps_[position].kind == step_kind::move && steps_[position].in_flight;
   }
-  /// The last position before the reader at `position`, and passes that make what it reads, down to `first`.
+  /// The last position before the reader at `position`, and passes that make its operands, down to `first`.
   constexpr std::size_t before_passes(std::size_t position, std::size_t first) const {
     const std::size_t reader = position;
     while (position > first && ((is_pass(reader) && feeds(position - 1, position, reader)) || splits(position)))
@@ -143,7 +143,7 @@ class step_order {
     const step& s = steps_[position];
     return s.joined || (s.pieces != 0 && go_together(steps_[position - 1], s));
   }
-  /// Whether pass `i` writes what one of the passes `first` to `last` reads.
+  /// Whether pass `i` writes an operand of one of the passes `first` to `last`.
   constexpr bool feeds(std::size_t i, std::size_t first, std::size_t last) const {
     if (!is_pass(i)) return false;
     const std::size_t written = e_.memory[steps_[i].out];
@@ -170,8 +170,8 @@ class step_order {
     while (steps[i].kind != step_kind::loop_end || steps[i].in_loop != loop) ++i;
     return i + 1;
   }
-  /// Whether one of the steps `first` to `end` must keep its order with a step that takes something from one piece of
-  /// memory to another: one of both writes what the other one touches.
+  /// Whether one of the steps `first` to `end` must keep its order with a step that moves data from one piece of memory
+  /// to another: one of both writes memory that the other one touches.
   constexpr bool blocks(std::size_t first, std::size_t end, std::size_t from, std::size_t to) const {
     const step* const steps = steps_.data();
     const std::size_t* const of = e_.memory.data();
@@ -180,7 +180,7 @@ class step_order {
       for (std::size_t m = 0; m < other.in.count; ++m)
         if (of[other.in.items[m]] == to) return true;
       if (other.kind == step_kind::loop_begin || other.kind == step_kind::loop_end) continue;
-      // What is waited for is written there.
+      // A wait writes the result of its move.
       const std::size_t written = of[other.out];
       if (written == to || written == from) return true;
     }

@@ -18,11 +18,11 @@ enum class origin : std::uint8_t {
   move,
   /// The elements of an earlier value under other dims, in the same memory.
   rename,
-  /// A shard of an earlier value and what is around it.
+  /// A shard of an earlier value and the elements around it.
   region,
-  /// What a stack has at the index of an iteration.
+  /// The slice of a stack at the index of an iteration.
   slice,
-  /// The first operand, written into the memory of the carried value that is the second: what the next iteration reads.
+  /// The first operand, written into the memory of the carried value that is the second: the next iteration reads it.
   next,
   /// Written at the index of the iteration into the value after it, which is the stack.
   collect,
@@ -78,7 +78,7 @@ struct partitioned {
   }
 };
 
-/// A node as it is computed.
+/// A node in the layout in which it is computed.
 constexpr std::size_t as_computed(const partitioned& p, node_id u) { return p.versions[p.first_of[u]].value; }
 /// The value that has the elements of another one under its own dims.
 constexpr std::size_t root_of(const partitioned& p, std::size_t i) {
@@ -90,7 +90,7 @@ constexpr std::size_t root_of(const partitioned& p, std::size_t i) {
 constexpr bool is_argument(const assigned_graph& in, const partitioned_value& v) {
   return v.origin == origin::node && in.node_at(v.node).code == op::input;
 }
-/// Whether a value is one that a loop carries, as it is read.
+/// Whether a value is one that a loop carries, when it is read.
 constexpr bool is_carried(const assigned_graph& in, const partitioned_value& v) {
   return v.origin == origin::node && in.node_at(v.node).code == op::carry;
 }

@@ -21,8 +21,8 @@ constexpr bool reads_as_required(const assigned_graph& in, const partitioned& p,
   return true;
 }
 
-/// After split_values: every value follows those that it reads, each in a possible layout; operations read what their
-/// strategies require, moves are one legal collective, and results come in the layouts that are asked for.
+/// After split_values: every value follows those that it reads, each in a possible layout; operations read the layouts
+/// that their strategies require, moves are one legal collective, and results come in the requested layouts.
 constexpr bool verify(const assigned_graph& in, const partitioned& p) {
   for (std::size_t i = 0; i < p.values.size(); ++i) {
     const partitioned_value& v = p.values[i];

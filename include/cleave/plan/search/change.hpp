@@ -8,10 +8,10 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// What follows a node when its strategy changes.
+/// The nodes that follow when the strategy of a node changes.
 enum class followers : std::uint8_t { none, cheap, products };
 
-/// Sets a strategy in the course of a change, and with it those that must follow. What it was goes to a.undo.
+/// Sets a strategy in the course of a change, and with it those that must follow. The old one goes to a.undo.
 constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v);
 constexpr void set_strategy(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
   if (a.undo.count == a.undo.capacity) a.undo.grow(1);
@@ -44,7 +44,7 @@ constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v)
   }
 }
 
-/// A step that fetches what it lacks goes on to fetch from where its operand is, whatever its own layout.
+/// A step that fetches missing elements still fetches from the layout of its operand, whatever its own layout.
 constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
   if ((m.traits.at[v] & fetches_operands) == 0) return;
   strategy next = a.chosen.at[v];
@@ -53,7 +53,7 @@ constexpr void fetch_anew(const cost_model& m, assignment& a, std::size_t v) {
 }
 
 /// Sets a strategy and lets the ops that agreed with the old layout follow: elementwise ones, and products too if
-/// asked. In the end those too that read what a loop carries after it.
+/// asked. In the end also those that read carried values after the loop.
 constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const strategy& s, bool products) {
   const layout old = a.chosen.at[v].out;
   set_strategy(m, a, v, s);
@@ -115,7 +115,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
   }
 }
 
-/// Begins a change: what is set from here on can be taken back.
+/// Begins a change: strategies that are set from here on can be taken back.
 constexpr void begin_change(assignment& a) {
   ++a.round;
   a.undo.count = 0;
@@ -182,7 +182,7 @@ constexpr void mark_fresh(const cost_model& m, assignment& a, fingerprints& f, s
   }
 }
 
-/// Prices anew what is transparent behind a node, however long the chain.
+/// Prices transparent nodes behind a node anew, however long the chain.
 constexpr void price_through(const cost_model& m, assignment& a, std::size_t u) {
   if ((m.traits.at[u] & read_through) == 0) return;
   for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e) {
@@ -198,8 +198,8 @@ constexpr void price_change(const cost_model& m, assignment& a) {
   for (std::size_t i = 0; i < found; ++i) a.price.at[a.priced.at[i]] = node_price(m, a, a.priced.at[i]);
   for (std::size_t i = 0; i < a.undo.count; ++i) price_through(m, a, a.undo.at[i].node);
 }
-/// The work of all when a change is made; each node counts as often as it was set, which is once but for what follows
-/// in loops.
+/// The work of all when a change is made; each node counts as often as it was set, which is once but for followers in
+/// loops.
 constexpr double flops_after_change(const cost_model& m, const assignment& a) {
   double flops = a.flops;
   for (std::size_t i = 0; i < a.undo.count; ++i) {
@@ -236,7 +236,7 @@ constexpr bool accept_if_cheaper(const cost_model& m, assignment& a, fingerprint
   before += flops_price(m, a, a.flops);
   const double work = flops_price(m, a, flops_after);
   const double most = before + m.limits.equal_prices * before, least = before - m.limits.equal_prices * before;
-  // Prices only add up: what costs too much before all of it is priced costs too much.
+  // Prices only add up: a change that costs too much before all of it is priced costs too much.
   const double enough = tie != nullptr ? most : least;
   for (std::size_t i = 0; i < found && after + work <= enough; ++i) {
     const double price = node_price(m, a, a.priced.at[i]);

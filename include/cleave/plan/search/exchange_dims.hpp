@@ -23,8 +23,8 @@ constexpr dim_set dims_to_exchange(const cost_model& m, const assignment& a, std
   return dims;
 }
 
-/// Adds to a remap a map of each of some dims to itself, so that the exchange takes them from wherever they are. False,
-/// and nothing is changed, if an exchange cannot have so many maps.
+/// Adds to a remap a map of each of some dims to itself, so that the exchange takes them in any layout. False, and
+/// nothing is changed, if an exchange cannot have as many maps.
 constexpr bool map_to_themselves(graph& g, std::size_t v, dim_set dims) {
   node& n = g.nodes[v];
   constexpr std::size_t most = decltype(exchange_part::maps)::capacity();
@@ -52,7 +52,7 @@ constexpr bool map_to_themselves(graph& g, std::size_t v, dim_set dims) {
   return true;
 }
 
-/// Gives an exchange a strategy, with what follows it, and improves what is near.
+/// Gives an exchange a strategy, with its followers, and improves the nodes around it.
 constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, strategy s) {
   fetch_from_own_layout(m, a, v, s);
   derive_unreduced(m.node_at(v), s);
@@ -62,14 +62,14 @@ constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints&
   mark_fresh(m, a, f, v);
   for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
     mark_fresh(m, a, f, m.operand.at[slot]);
-  // What is around it first, lest it give way before its readers can follow it.
+  // The nodes around it first, lest it give way before its readers can follow it.
   improve(m, a, f, m.limits.merge_sweeps, v);
   a.fresh.at[v] = 1;
   improve(m, a, f, m.limits.merge_sweeps);
 }
 
-/// Tries to let an exchange take its operand as it is and give its result as a reader needs it. Whether that is cheaper
-/// in all. `g` is the graph of the model.
+/// Tries to let an exchange take its operand in the produced layout and give its result in the layout that a reader
+/// needs. Whether the total is cheaper. `g` is the graph of the model.
 constexpr bool exchange_other_dims(graph& g, cost_model& m, assignment& a, fingerprints& f, std::size_t v,
                                    layout wanted, double& best) {
   const dim_set dims = dims_to_exchange(m, a, v, wanted);
@@ -94,8 +94,8 @@ constexpr bool exchange_other_dims(graph& g, cost_model& m, assignment& a, finge
   return false;
 }
 
-/// A layout with one axis after another replaced by each axis that it does not use, which may be what is needed of
-/// something that is made of the value.
+/// A layout with one axis after another replaced by each axis that it does not use: downstream values may need that
+/// layout.
 constexpr void add_idle_instead(const cost_model& m, layout l, indexed_vector<layout>& list) {
   if (l.is_partial()) return;
   for (int i = 0; i < max_rank; ++i)
@@ -145,9 +145,9 @@ constexpr bool wanted_by_minor(const cost_model& m, assignment& a, std::size_t v
   return false;
 }
 
-/// Where something is gathered for a merge or a split, taking the elements from where they are may be cheaper: tries so
-/// for one after another, with the result as it was and as the operand is sharded, improves what is near, and keeps
-/// what is cheaper in all. `g` is the graph of the model.
+/// If a value is gathered for a merge or a split, an exchange of its elements may be cheaper: tries so for one after
+/// another, with the old layout of the result and with that of the operand, improves the nodes around it, and keeps
+/// changes that make the total cheaper. `g` is the graph of the model.
 constexpr void exchange_views(graph& g, cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
   for (std::size_t v = 0; v < m.count; ++v) {

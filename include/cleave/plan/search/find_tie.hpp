@@ -15,7 +15,7 @@ constexpr bool written_by_user(const cost_model& m, std::size_t v, int depth) {
   if (what != op_class::elementwise && what != op_class::view) return false;
   for (int k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[k];
-    // What is broadcast, as a bias, has no say.
+    // A broadcast operand, such as a bias, has no say.
     if (m.node_at(u).type.rank >= n.type.rank && written_by_user(m, u, depth - 1)) return true;
   }
   return false;

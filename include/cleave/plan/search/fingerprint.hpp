@@ -8,8 +8,8 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// Hashes of nodes and what is around them, and those for which nothing better was found: layers are alike, so most of
-/// a deep model need not be searched again.
+/// Hashes of nodes and their neighbourhoods, and those for which nothing better was found: layers look the same, so
+/// most of a deep model need not be searched again.
 struct fingerprints {
   /// Hashes of nodes with all that is at most so far from them, by distance and node.
   indexed_vector<std::uint64_t> by_distance{};
@@ -20,7 +20,7 @@ struct fingerprints {
   indexed_vector<indexed_vector<std::uint64_t>> searched =
       indexed_vector<indexed_vector<std::uint64_t>>(bucket_count, indexed_vector<std::uint64_t>{});
 
-  /// Part of all of them: what was searched with another one is searched again.
+  /// Part of all of them: nodes that were searched with another one are searched again.
   std::uint64_t salt = 0;
 
   /// Reused space: nodes whose hashes changed, and the number of the last pass that hashes a node again.

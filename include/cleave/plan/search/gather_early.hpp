@@ -7,12 +7,12 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// What it costs to gather a value that is sharded and not partial.
+/// The cost of gathering a value that is sharded and not partial.
 constexpr double gathered_price(const cost_model& m, const assignment& a, std::size_t v) {
   const layout own = produced(m, a, v);
   return !own.is_partial() && own.is_sharded() ? a.price.at[v] : 0;
 }
-/// At most what it costs to move what elementwise ops make of each value. What is reached in two ways counts twice.
+/// An upper bound of the cost of moving the elementwise results of each value. Diamonds count twice.
 constexpr indexed_vector<double> moved_later(const cost_model& m, const assignment& a) {
   indexed_vector<double> later(m.count, 0);
   double* sum = later.data();
@@ -27,7 +27,7 @@ constexpr indexed_vector<double> moved_later(const cost_model& m, const assignme
   return later;
 }
 
-/// Whether a sharded value that elementwise ops read might be gathered for less than what comes of it is: as a gradient
+/// Whether a sharded value that elementwise ops read might be gathered for less than their results are: as a gradient
 /// for the weights, the momentum and the squares of an optimizer that are replicated.
 constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, double at_most) {
   const layout own = produced(m, a, v);
@@ -68,13 +68,13 @@ constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_
   }
 }
 
-/// Gathers values before what several ops make of them, improves the rest around that, and keeps what is cheaper in
-/// all.
+/// Gathers values before several ops that read them, improves the rest around that, and keeps changes that make the
+/// total cheaper.
 constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<double> later = moved_later(m, a);
   double best = 0;
   indexed_vector<std::size_t> near;
-  // Layers are alike: a change that did not help in one is not tried in the others.
+  // Layers look the same: a change that did not help in one is not tried in the others.
   indexed_vector<std::uint64_t> in_vain;
   for (std::size_t v = 0; v < m.count; ++v) {
     if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;
@@ -86,7 +86,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
     const bool kept = keep_if_cheaper(m, a, best, [&] {
       begin_change(a);
       gather_for_readers(m, a, v);
-      // Only what is near can gain by it: sweeps of all nodes take most of the time that planning takes.
+      // Only nodes nearby can gain by it: sweeps of all nodes take most of the time that planning takes.
       near.clear();
       for (std::size_t i = 0; i < a.undo.count; ++i) {
         const change& c = a.undo.at[i];

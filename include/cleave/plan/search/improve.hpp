@@ -19,13 +19,13 @@ constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::siz
   return false;
 }
 
-/// The least that a strategy can cost: what its operands must be moved for it and are not moved already.
+/// A lower bound of the price of a strategy: the moves of operands that it needs and that are not made already.
 constexpr double least_price(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
   double total = step_price(m, v, s);
   const std::uint32_t first = m.first_slot.at[v];
   for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
     const std::size_t u = m.operand.at[slot];
-    // What is looked at around an element may be moved before it is spread over windows.
+    // An operand that is read around an element may be moved before it is spread over windows.
     if ((m.traits.at[u] & (rematerialised | remaps)) != 0) continue;
     const layout need = required(m, v, s, static_cast<int>(slot - first)), own = produced(m, a, u);
     if (need.word == own.word || read_elsewhere(m, a, u, v, need)) continue;
@@ -38,7 +38,7 @@ constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f,
                             bool together) {
   if (!together) return try_change(m, a, f, v, s, followers::none);
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
-  // A reduction makes less of what it reads: its result may be moved for those that would not follow.
+  // A reduction's result is smaller than its operand: it may be moved for those that would not follow.
   if (a.looks_further && (m.traits.at[v] & (reduces | contracting)) == reduces &&
       try_change(m, a, f, v, s, followers::none))
     return true;
@@ -57,14 +57,14 @@ constexpr bool must_move(const cost_model& m, const assignment& a, std::size_t v
     const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
     if (need.word != own.word && reshard_price(m, u, own, need) > 0) return true;
   }
-  // What a carried value becomes must come back in its layout.
+  // The next value of a carried value must come back in its layout.
   if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return false;
   const std::size_t u = m.node_at(m.next_of.at[v]).in[0];
   return (m.traits.at[u] & rematerialised) == 0 && !(produced(m, a, u) == a.chosen.at[v].out);
 }
 
-/// Whether another way to compute a node whose operands are in place might be cheaper: what moves its result costs
-/// more than taking the sharded operands of a partial product elsewhere would.
+/// Whether another way to compute a node whose operands are in place might be cheaper: moving its result costs more
+/// than taking the sharded operands of a partial product elsewhere would.
 constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_t v, double own) {
   if (own == 0) return false;
   const node& n = m.node_at(v);
@@ -83,8 +83,8 @@ constexpr bool is_promising(const cost_model& m, const assignment& a, std::size_
   return own > elsewhere;
 }
 
-/// What copies cost now of a node's result, of the other operands of its readers, and the same of these readers, up to
-/// `depth` readers away. It ends at products, whose layouts do not follow their operands'.
+/// The current cost of copies of a node's result, of the other operands of its readers, and the same of these readers,
+/// up to `depth` readers away. It ends at products, whose layouts do not follow their operands'.
 constexpr double saved_downstream(const cost_model& m, const assignment& a, std::size_t v, int depth) {
   double total = a.price.at[v];
   for (std::uint32_t e = m.first_edge.at[v]; depth > 0 && e < m.first_edge.at[v + 1]; ++e) {
@@ -95,8 +95,8 @@ constexpr double saved_downstream(const cost_model& m, const assignment& a, std:
   }
   return total;
 }
-/// What the copies of a node's result, of what follows it, and of its operands cost now: more than a change there can
-/// save.
+/// The current cost of the copies of a node's result, of its followers, and of its operands: an upper bound of the
+/// saving by a change there.
 constexpr double saved_at_most(const cost_model& m, const assignment& a, std::size_t v) {
   double total = saved_downstream(m, a, v, m.limits.downstream);
   for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
@@ -127,7 +127,7 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
   return false;
 }
 
-/// What a strategy repeats of a product's work, less what is repeated of others' now and might be saved.
+/// The work of a product that a strategy repeats, less the repeated work of others that might be saved.
 constexpr double more_work(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
   if (m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0) return 0;
   const double more = flops_with(m, v, s) - a.work.at[v], repeated = a.flops - a.flops_once;
@@ -142,9 +142,8 @@ constexpr bool tried_already(const indexed_vector<strategy>& candidates, std::si
   return false;
 }
 
-/// Improves one node, with what follows it. Where operands conflict, or work is repeated, a change may pay only
-/// together with what follows it. Elsewhere the node alone is looked at, which keeps long chains of layers cheap to
-/// plan.
+/// Improves one node, with its followers. If operands conflict, or work is repeated, a change may pay only together
+/// with its followers. Otherwise the node alone is looked at, which keeps long chains of layers cheap to plan.
 constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, std::size_t held) {
   if (a.fresh.at[v] == 0 || v == held || is_fixed(m, a, v)) return false;
   a.fresh.at[v] = 0;
@@ -154,7 +153,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   const double own = a.price.at[v];
   // A product that contracts nothing costs no flops, so that repeating it costs nothing.
   const bool outer = (m.traits.at[v] & has_flops) != 0 && m.flops.at[v] == 0;
-  // The value after a loop has no choice, so that only what the loop carries can change what moving it costs.
+  // The value after a loop has no choice, so that only the carried value can change the cost of moving it.
   const std::size_t after = (m.traits.at[v] & begins_loop) != 0 ? after_loop(m, v) : no_node;
   const double moved_after = after != no_node ? a.price.at[after] : 0;
   const bool together = repeats || !whole_work || outer || moved_after > 0 || must_move(m, a, v);
@@ -181,7 +180,7 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   return changed;
 }
 
-/// Improves all nodes, forward and backward, until nothing changes. `held` stays as it is.
+/// Improves all nodes, forward and backward, until nothing changes. `held` keeps its strategy.
 constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int sweeps, std::size_t held = no_node) {
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     bool changed = false;
@@ -195,7 +194,7 @@ constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int 
   }
 }
 
-/// Whether a node is what elementwise operations make of constants and indices alone, which every device can make.
+/// Whether a node is made by elementwise operations of constants and indices alone, which every device can make.
 constexpr bool is_made_of_indices(const cost_model& m, std::size_t v, const indexed_vector<std::uint8_t>& made) {
   if ((m.traits.at[v] & elementwise_op) == 0 || m.first_slot.at[v] == m.first_slot.at[v + 1]) return false;
   for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
@@ -220,8 +219,8 @@ constexpr layout needed_by_all(const cost_model& m, const assignment& a, std::si
   return all;
 }
 
-/// Lets devices make what is made of indices alone only where it is read. Each of them making all of it costs no
-/// communication, so that no other pass sees a difference; but memory and time.
+/// Lets devices compute values made of indices alone only for the elements that they read. If each of them computes all
+/// of it, that costs no communication, so that no other pass sees a difference; but memory and time.
 constexpr void compute_as_read(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<std::uint8_t> made(m.count, 0);
   for (std::size_t v = 0; v < m.count; ++v) made.at[v] = is_made_of_indices(m, v, made) ? 1 : 0;

@@ -6,8 +6,8 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// Tries to compute a node from the operands that it takes sliced, as they are before the slice, and with it what
-/// follows. Nothing is tried where that would repeat more work than the policy allows.
+/// Tries to compute a node from the operands that it takes sliced, in their layout before the slice, and its followers
+/// with it. Nothing is tried if that would repeat more work than the policy allows.
 constexpr bool take_unsliced(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
   const std::uint32_t first = m.first_slot.at[v];
   for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
@@ -33,15 +33,15 @@ constexpr std::size_t carried_by(const cost_model& m, std::size_t u) {
   return m.operand.at[m.first_slot.at[m.operand.at[m.first_slot.at[u]]] + 1];
 }
 
-/// Lets a step that fetches what it lacks take its operands sharded as its result is, where it moves less so, with what
-/// moves them.
+/// Lets an exchange read its operands in the layout of its result if that reduces the bytes, those of moving the
+/// operands included.
 constexpr void fetch_like_result_if_cheaper(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
   strategy moved = s;
   fetch_like_result(m, v, moved, true);
   if (!(moved == s) && valid(m, v, moved) && least_price(m, a, v, moved) < least_price(m, a, v, s)) s = moved;
 }
 
-/// Computes the operands of what was changed, from the `first`-th change on, as they are needed.
+/// Computes the operands of changed nodes, from the `first`-th change on, in the layouts that are needed.
 constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t first) {
   const std::size_t end = a.undo.count;
   for (std::size_t i = first; i < end; ++i) {
@@ -68,7 +68,7 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
   }
 }
 
-/// Tries a strategy together with what follows it and with what it reads, up to some operations upstream.
+/// Tries a strategy together with its followers and its operands, up to some operations upstream.
 constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprints& f, std::size_t v,
                                  const strategy& s) {
   ++a.tries;
@@ -87,7 +87,7 @@ constexpr bool try_with_operands(const cost_model& m, assignment& a, fingerprint
   return false;
 }
 
-/// The same for a carried value: together with what it becomes, since each needs the other in its own layout.
+/// The same for a carried value: together with its next value, since each needs the other in its own layout.
 constexpr bool carry_unsliced(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
   if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return false;
   std::size_t u = m.operand.at[m.first_slot.at[v]];
@@ -100,9 +100,9 @@ constexpr bool carry_unsliced(const cost_model& m, assignment& a, fingerprints& 
   return valid(m, v, s) && try_with_operands(m, a, f, v, s);
 }
 
-/// A slice costs nothing, but what is computed from it may have to be moved later: sorted, reversed, gathered. Looks
-/// from what costs something up to the slices that it came through, and puts each of them off where that is cheaper in
-/// all. The node that reads a slice costs nothing itself, so that improving it alone would find nothing.
+/// A slice costs nothing, but values computed from it may have to be moved later: sorted, reversed, gathered. Looks
+/// from nodes that cost something up to the slices that they came through, and puts each of them off if that makes the
+/// total cheaper. The node that reads a slice costs nothing itself, so that improving it alone would find nothing.
 constexpr bool slice_later(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<std::uint8_t> left{};
   left.assign(m.count, 0);
@@ -110,7 +110,7 @@ constexpr bool slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   for (std::size_t v = m.count; v-- > 0;) {
     if (a.price.at[v] > 0) left.at[v] = m.limits.slices_above;
     if (left.at[v] == 0) continue;
-    // What is moved after a loop comes through the value that the loop carries, which has no choice.
+    // A value that is moved after a loop comes through the value that the loop carries, which has no choice.
     if (!is_fixed(m, a, v)) changed = take_unsliced(m, a, f, v) || carry_unsliced(m, a, f, v) || changed;
     else if ((m.traits.at[v] & follows_others) == 0 && !is_transparent(m, a, v)) continue;
     if ((m.traits.at[v] & contracting) != 0) continue;
@@ -121,9 +121,9 @@ constexpr bool slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   return changed;
 }
 
-/// Where something is moved, what it is made of may be moved for less: tries each strategy of what is moved, or of what
-/// needs it so, together with its operands and theirs. No change of a single node would find that. Whether anything was
-/// found.
+/// If a value is moved, its operands may be moved for less: tries each strategy of the moved value, or of the reader
+/// that needs the move, together with its operands and theirs. No change of a single node would find that. Whether
+/// anything was found.
 constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f) {
   bool changed = false;
   a.tries = 0;
@@ -146,7 +146,7 @@ constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f)
 }
 
 /// Looks further around reductions and exchanges, moves stacks otherwise before the loops that read them, and puts
-/// slices off. Only here, where nothing else is cheaper any more, so that no plan becomes dearer by it.
+/// slices off. Only here, when no other change makes a plan cheaper, so that no plan gets more expensive by it.
 constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f) {
   a.looks_further = true;
   // A stack that is sharded along the dim of the loop must be moved before it anyway. The others are moved index by
@@ -162,7 +162,7 @@ constexpr void look_further(const cost_model& m, assignment& a, fingerprints& f)
   for (std::size_t v = 0; v < m.count; ++v)
     a.fresh.at[v] = (m.traits.at[v] & (reduces | remaps | chosen_last)) != 0 && (m.traits.at[v] & contracting) == 0;
   improve(m, a, f, m.limits.sweeps);
-  // Again, since what a loop reads is decided before it.
+  // Again, since the layouts of a loop's operands are decided before it.
   if (slice_later(m, a, f)) slice_later(m, a, f);
   if (move_earlier(m, a, f)) improve(m, a, f, m.limits.sweeps);
 }

@@ -6,8 +6,8 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// What follows where a value is read in another layout: what agreed with the old one, as after any change, or all that
-/// is made of it.
+/// How far a forced layout change propagates: to the readers that agreed with the old layout, as after any change, or
+/// to all nodes downstream.
 enum class led : std::uint8_t { readers, all };
 
 /// The carried value that a node sets for the next iteration; none: no_node.
@@ -16,7 +16,7 @@ constexpr std::size_t carried_on_by(const cost_model& m, std::size_t v) {
   return n.arity == 2 && m.next_of.at[n.in[1]] == v ? n.in[1] : no_node;
 }
 
-/// Lets all readers of a value take it in one layout, and what follows them too.
+/// Lets all readers of a value take it in one layout, and lets their followers follow.
 constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who);
 /// Gives a node a strategy, and lets all that is made of it follow.
 constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
@@ -29,7 +29,7 @@ constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, l
   for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
     std::size_t w = m.edges.at[e].to;
     if ((m.traits.at[w] & transparent) != 0) lead_readers(m, a, w, l, who);
-    // What a loop carries is in the layout of what it becomes.
+    // A carried value is in the layout of its next value.
     const std::size_t carried = who == led::all && m.edges.at[e].number == 0 ? carried_on_by(m, w) : no_node;
     if (carried != no_node) w = carried;
     if (a.changed_in.at[w] == a.round || is_fixed(m, a, w) || a.undo.count >= m.limits.led_at_most) continue;
@@ -45,8 +45,8 @@ constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, l
   }
 }
 
-/// What copies cost now of a value, of what is made of it, and of what that is combined with: more than a change there
-/// can save. Nodes count once.
+/// The current cost of copies of a value, of the nodes downstream, and of the values combined with those: an upper
+/// bound of the saving by a change there. Nodes count once.
 constexpr double moved_downstream(const cost_model& m, assignment& a, std::size_t v) {
   ++a.round;
   std::size_t* made = a.priced.at;
@@ -84,9 +84,9 @@ constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints
   improve(m, a, f, m.limits.merge_sweeps);
 }
 
-/// The layouts in which all readers of a value might take it for less: with the axes of one dim at another, whole, and
-/// as it is, or gathered over one axis; a partial one scattered along each dim; as some of them need it now, sharded
-/// over one more axis too.
+/// The layouts in which all readers of a value might take it for less: with the axes of one dim at another; whole,
+/// unchanged, or gathered over one axis; a partial one scattered along each dim; in the layouts that some of them need
+/// now, sharded over one more axis too.
 constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t v, indexed_vector<layout>& ways) {
   const tensor_type& type = m.node_at(v).type;
   const layout made = produced(m, a, v), own{made.word & layout::dims_mask};
@@ -151,8 +151,8 @@ constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints&
   return false;
 }
 
-/// Where a value is moved, or what is made of it, all its readers may take it in one other layout for less. Any one of
-/// them alone would only add a move. Last of all, so that no plan becomes dearer by it.
+/// If a value or a downstream one is moved, all its readers may take it in one other layout for less. Any one of them
+/// alone would only add a move. Last of all, so that no plan gets more expensive by it.
 constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
   a.tries = 0;
@@ -160,7 +160,7 @@ constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
   for (std::size_t v = 0; v < m.count && best > 0 && a.tries <= m.rule.effort; ++v) {
     const layout own = produced(m, a, v);
     if ((m.traits.at[v] & (rematerialised | transparent)) != 0 || (!own.is_partial() && !own.is_sharded())) continue;
-    // Again after each success: what its readers need now leads to other ways.
+    // Again after each success: the current needs of its readers lead to other ways.
     while (move_value_once(m, a, f, v, best, ways)) {
     }
   }

@@ -7,8 +7,8 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// What it costs to move the operands that a strategy of a product needs elsewhere, those included that are moved there
-/// for other readers anyway.
+/// The cost of moving the operands of a product for a strategy, those included that are moved there for other readers
+/// anyway.
 constexpr double price_apart(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
   double total = step_price(m, v, s);
   const std::uint32_t first = m.first_slot.at[v];
@@ -32,9 +32,9 @@ constexpr double price_of_shared_copies(const cost_model& m, const assignment& a
   return total;
 }
 
-/// Lets products whose operand is moved for other readers too read it in the way that would be cheapest without these,
-/// and improves the others: one of them alone saves nothing as long as the operand is moved for another one. Keeps what
-/// is cheaper in all. For policies that do not ask for effort; search_wider tries all ways of all products.
+/// Lets products whose operand is also moved for other readers read it in the way that would be cheapest without these,
+/// and improves the others: one alone saves nothing as long as the operand is moved for another one. Keeps cheaper
+/// plans. For policies that do not ask for effort; search_wider tries all ways of all products.
 constexpr void read_apart(const cost_model& m, assignment& a, fingerprints& f) {
   double best = 0;
   indexed_vector<strategy> ways;

@@ -94,7 +94,7 @@ constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, a
 }
 
 /// A running sum of partial sums stays partial from iteration to iteration, and is reduced once, after the loop.
-/// Changes of single ops would not find that: the sum is partial only where what it was before is.
+/// Changes of single ops would not find that: the sum is partial only if its previous value is.
 constexpr void accumulate_partially(const cost_model& m, assignment& a, std::size_t carried) {
   const node_id next = m.next_of.at[carried];
   const std::size_t sum = m.node_at(next).in[0];
@@ -103,8 +103,8 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const int own = total.in[0] == carried ? 0 : 1;
   const std::size_t term = total.in[1 - own];
   if (total.in[own] != carried || term == carried || is_fixed(m, a, sum)) return;
-  // So may be what is added up at indices, and what an inner loop stacks. Only here: a stack of partial sums is as
-  // large on every device as the whole, so where nothing accumulates each is reduced in its iteration.
+  // So may be sums at indices, and stacks of an inner loop. Only here: a stack of partial sums is as large on every
+  // device as the whole, so if nothing accumulates each is reduced in its iteration.
   for (int k = 0; k < m.node_at(term).arity && !a.chosen.at[term].out.is_partial(); ++k) {
     const layout from = produced(m, a, m.node_at(term).in[k]);
     strategy as_it_comes = a.chosen.at[term];
@@ -132,7 +132,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   assign(m, a, next, following(m, a, next));
 }
 
-/// The assignment with which the search begins: what completion suggests, with sums kept partial.
+/// The assignment with which the search begins: the layouts of the completion, with sums kept partial.
 constexpr void start(const cost_model& m, assignment& a, const completion& layouts) {
   for (std::size_t v = 0; v < m.count; ++v) {
     assign(m, a, v, (m.traits.at[v] & follows_others) != 0 ? following(m, a, v) : suggested(m, a, v, layouts));

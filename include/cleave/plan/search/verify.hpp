@@ -7,8 +7,8 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// What each pass of the search may rely on and must keep: every strategy is one that its node can be computed with,
-/// nodes without a choice follow the others, and what is kept beside the strategies is what follows from them.
+/// The invariant of each pass of the search: every node can be computed with its strategy, nodes without a choice
+/// follow the others, and cached data equal recomputed ones.
 constexpr bool verify(const cost_model& m, const assignment& a) {
   for (std::size_t v = 0; v < m.count; ++v) {
     const strategy& s = a.chosen.at[v];

@@ -38,8 +38,8 @@ constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best,
   return false;
 }
 
-/// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps what is cheaper
-/// in all.
+/// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps changes that
+/// make the total cheaper.
 constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f) {
   a.tries = 0;
   double best = total_price(m, a);
