@@ -27,7 +27,7 @@ inline constexpr std::int64_t banded_bytes = tuned_size(1 << 20, 64);
 template <class = void>
 class banded_steps final : public step_group {
  public:
-  /// False where the caller's memory does not permit it, or somebody wants to see each step: nothing has run then.
+  /// False if the caller's memory does not permit it, or somebody wants to see each step: nothing has run then.
   bool run(run_state& r) override {
     if (r.checks != nullptr || Kokkos::Tools::profileLibraryLoaded() || mixes_rows(r)) return false;
     void* scratch = r.scratch.memory;

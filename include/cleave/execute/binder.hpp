@@ -19,7 +19,7 @@ struct binder {
   const sizes& at;
   /// Null: all arguments and results are contiguous.
   const given_strides* given = nullptr;
-  /// The slices that are read where they are; null: all are copied.
+  /// The slices that are read in place; null: all are copied.
   const indexed_vector<slice_in_place>* slices = nullptr;
 
   const buffer& operand(const step& s, std::size_t k) const { return program.buffers[s.in[k]]; }
@@ -67,7 +67,7 @@ struct binder {
     const slice_in_place* s = slice_of(program.buffers[b]);
     return program.buffers[s == nullptr ? b : s->whole];
   }
-  /// Finds the slices that products read where they are.
+  /// Finds the slices that products read in place.
   [[gnu::cold]] indexed_vector<slice_in_place> find_slices() const {
     const auto address = [this](const buffer& b) { return addresses(b); };
     return detail::slice_search(program, at, address).found();

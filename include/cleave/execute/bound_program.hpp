@@ -82,8 +82,7 @@ class bound_program {
     return name;
   }
 
-  /// Where everything is in the workspace: the slots, then the memory that each step has of its own, then the memory
-  /// that they share.
+  /// Lays out the workspace: the slots, then the memory that each step has of its own, then the memory that they share.
   [[gnu::cold]] void lay_out_memory(const binder& b, const runnable& code) {
     const program_view& p = b.program;
     indexed_vector<std::int64_t> slot_at = slot_bytes(p, b.at, b.grid.here(),
@@ -120,8 +119,8 @@ class bound_program {
     memory_bytes_ = shared_.memory + shared.memory;
     host_bytes_ = host + shared.host;
   }
-  /// Takes the memory of the grid's workspace for a depth of nested calls. Collective over the grid where the plan asks
-  /// for it for the first time; later only where it moved.
+  /// Takes the memory of the grid's workspace for a depth of nested calls. Collective over the grid if the plan asks
+  /// for it for the first time; later only if it moved.
   void take_memory(std::size_t depth) {
     const workspace_pool& pool = running_.grid.workspace();
     if (asked_at_ != pool.releases() || (asked_ >> depth & 1) == 0) reserve_memory(depth);

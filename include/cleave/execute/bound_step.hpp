@@ -50,7 +50,7 @@ class bound_step {
   virtual comm::scratch_bytes shared_bytes() const { return {}; }
   /// Memory of its own. `settle` gives it, when the addresses of the workspace are known.
   virtual comm::scratch_bytes own_bytes() const { return {}; }
-  /// Whether it needs that memory until it is waited for, and not while nothing of it is under way.
+  /// Whether it needs that memory until its wait, and not when it has nothing in flight.
   virtual bool frees_when_waited() const { return false; }
   virtual void settle([[maybe_unused]] const comm::scratch& own, [[maybe_unused]] run_state& r) {}
   /// How many of the first dims of its loop `run_rows` may cut the step along; 0: it runs as a whole.

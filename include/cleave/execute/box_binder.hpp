@@ -11,8 +11,8 @@
 
 #include <algorithm>
 
-// Cuts the iteration space of a map where a load goes from a shard to its halo, and where a select by a range of
-// indices goes from one branch to the other.
+// Cuts the iteration space of a map at indices where a load passes from a shard to its halo, or a select by a range of
+// indices from one branch to the other.
 
 namespace cleave { inline namespace v0 { namespace detail {
 

@@ -55,8 +55,8 @@ class executor {
 };
 
 /// The executor of a plan on a grid, made at the first call with these extents and kept with the grid. `extents` has
-/// one number for each dim of the plan; `complete` turns them into the sizes to bind and is called only where there is
-/// no executor yet.
+/// one number for each dim of the plan; `complete` turns them into the sizes to bind and is called only if there is no
+/// executor yet.
 template <class Complete>
 executor& executor_for(grid_state& grid, const runnable& code, indexed_span<const std::int64_t> extents,
                        const Complete& complete) {

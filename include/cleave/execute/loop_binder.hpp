@@ -48,8 +48,8 @@ class loop_binder {
     l.inner = l.outer.back();
     bind_values(l);
   }
-  /// Has a load prefetched, if it runs along the line as the result does. This is worth it where several lines of an
-  /// array are read at the same time.
+  /// Has a load prefetched, if it runs along the line as the result does. This is worth it if several lines of an array
+  /// are read at the same time.
   void prefetch(bound_loops& l, std::size_t k) const {
     const bool beside = l.inner.stride[k] == 1 &&
                         size_of(b_.operand(s_, k).type.element) == size_of(b_.result(s_).type.element);

@@ -32,7 +32,7 @@ class nan_search {
     }
   }
 
-  /// The operation of step `s` that made element `flat` of its result NaN; null where it cannot be told.
+  /// The operation of step `s` that made element `flat` of its result NaN; null if it is not known.
   [[gnu::cold]] const fused_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
     if (is_scaled(s) || has_neighbours(b_.program.buffers[s.out])) return nullptr;
     for (const fused_op& t : fused_ops_of(b_.program, s))

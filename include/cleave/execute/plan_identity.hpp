@@ -10,7 +10,7 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// ` at main.cpp:31`, or nothing where the line is not known.
+/// ` at main.cpp:31`, or nothing if the line is not known.
 [[gnu::cold]] inline std::string place_of(std::string_view file, unsigned line) {
   std::string text;
   if (line != 0) text.append(" at ").append(file).append(":").append(std::to_string(line));

@@ -76,7 +76,7 @@ struct range_selects {
   std::int8_t copies[most_variants]{};
 };
 
-/// The expression where the predicates are known.
+/// The expression with known predicates.
 constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsigned truths) {
   const int size = t.size();
   indexed_vector<int> chosen(t.word.size());
@@ -115,7 +115,7 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsig
   return made;
 }
 
-/// Finds the selects of an expression. None, where memory is read across: it is read in tiles instead.
+/// Finds the selects of an expression. None, if a load is transposed: it is read in tiles instead.
 constexpr range_selects selects_of(const fused_code& t) {
   range_selects r;
   bool indexed = false, selects = false;

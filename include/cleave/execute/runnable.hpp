@@ -34,11 +34,11 @@ struct runnable {
   /// The form of each step, by its number.
   indexed_span<const std::uint16_t> form_of;
   indexed_span<const step_form> forms;
-  /// Joins small all-reduces; null where there is nothing to join.
+  /// Joins small all-reduces; null if there is nothing to join.
   void (*join_reduces)(const binder&, indexed_vector<owned<bound_step>>&) = nullptr;
-  /// Finds the steps that run in bands of rows; null where no two could.
+  /// Finds the steps that run in bands of rows; null if no two could.
   indexed_vector<owned<step_group>> (*find_bands)(const binder&, const indexed_vector<owned<bound_step>>&) = nullptr;
-  /// Finds look-ups that products read where they are; null where there are none.
+  /// Finds look-ups that products read in place; null if there are none.
   void (*find_products)(const binder&, const indexed_vector<owned<bound_step>>&,
                         indexed_vector<owned<step_group>>&) = nullptr;
 

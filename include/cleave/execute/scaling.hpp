@@ -43,7 +43,7 @@ class scaling {
   struct factors {
     double alpha = 1, beta = 0;
     /// Whether a library may multiply by them. Its order of the multiplications is another one, so factors must be far
-    /// from the ends of the range of float; 0 is a factor where a number is 0.
+    /// from the ends of the range of float; 0 is a factor if a number is 0.
     bool moderate = true;
   };
   [[gnu::cold]] factors factors_for(const indexed_vector<void*>& at) const {

@@ -7,8 +7,8 @@
 #include <cleave/program/product_form.hpp>
 #include <cleave/program/program_view.hpp>
 
-// Slices that begin at an index that is known at run time, such as a block of a cache: products read them where they
-// are, so that they are not copied. It follows from the program and its sizes, so all devices do the same.
+// Slices that begin at an index that is known at run time, such as a block of a cache: products read them in place, so
+// that they are not copied. It follows from the program and its sizes, so all devices do the same.
 
 namespace cleave { inline namespace v0 {
 
@@ -23,7 +23,7 @@ struct slice_in_place {
 
 namespace detail {
 
-/// Looks for them in a program. `address` gives the addresses of the elements of a buffer, where arguments may have any
+/// Looks for them in a program. `address` gives the addresses of the elements of a buffer, for arguments may have any
 /// strides.
 template <class Address>
 class slice_search {

@@ -10,8 +10,8 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// A map at the end of an iteration that copies a value to the memory of a carried one. Where nothing else needs the
-/// value any more, both change their memory instead.
+/// A map at the end of an iteration that copies a value to the memory of a carried one. If no other step needs the
+/// value any more, both swap their memory instead (double buffer).
 class swapped_carry {
  public:
   /// Step `number` of a loop from step `begin` to step `end`.
@@ -58,7 +58,7 @@ class swapped_carry {
     away_ = !away_;
     return true;
   }
-  /// After the loop: a result of the caller is where the caller wants it.
+  /// After the loop: copies a result back to the caller's memory.
   void bring_home(run_state& r) {
     if (!swaps_ || !away_ || !callers_) return;
     copy_bytes(r.at[computed_.front()], r.at[carried_.front()], bytes_);
@@ -110,7 +110,7 @@ class swapped_carry {
   indexed_vector<std::size_t> computed_{}, carried_{};
 };
 
-/// Leaves no address of the caller behind, also where a step throws.
+/// Leaves no address of the caller behind, also if a step throws.
 class swaps_of_a_loop {
  public:
   swaps_of_a_loop(indexed_vector<swapped_carry>& carries, run_state& r) : carries_(carries), r_(r) {}

@@ -195,8 +195,8 @@ struct fused_expression {
     return run(r, i, std::make_integer_sequence<int, entries>{});
   }
 
-  /// The entries that are the same all along a line. Compilers leave them in the loop: divisions could trap where it
-  /// has no iterations. All is inlined, however long the expression is: a call in its loop would make scalar code of it.
+  /// The loop-invariant entries of a line. Compilers leave them in the loop: divisions could trap if it has no
+  /// iterations. All is inlined, however long the expression is: a call in its loop would make it scalar code.
   class line {
    public:
     explicit line(const row_type& r) : r_(r) { fix(std::make_integer_sequence<int, entries>{}); }

@@ -168,7 +168,7 @@ T factor_of(double x) {
   else return T(x != 0 ? 1 : 0);
 }
 
-/// One matrix product: of the library where it has one for the element type and its integers are long enough.
+/// One matrix product: of the library if it has one for the element type and its integers are long enough.
 template <class T>
 void multiply(const bound_gemm& g, const void* left, const void* right, void* result) {
   const auto& [a, b, c] = g.array;
@@ -251,7 +251,7 @@ void run_gemm(const bound_gemm& g, const void* left, const void* right, void* re
   detail::run_gemm_with(g, left, right, result, scratch, &detail::multiply<T>, is_vector_product<T>(g.m, g.n, g.k));
 }
 
-/// A product of 16-bit numbers: all three arrays in float, where the library adds up.
+/// A product of 16-bit numbers: all three arrays in float, in which the library adds up.
 template <class T>
   requires(!std::is_same_v<T, computed<T>>)
 void run_gemm(const bound_gemm& g, const void* left, const void* right, void* result, char* scratch) {

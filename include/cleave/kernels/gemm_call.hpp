@@ -77,7 +77,7 @@ inline constexpr bool has_library_gemm = std::is_same_v<T, float> || std::is_sam
                                          std::is_same_v<T, Kokkos::complex<float>> ||
                                          std::is_same_v<T, Kokkos::complex<double>>;
 
-/// Whether the library's integers hold all of these; where they do not, a plain kernel computes the product.
+/// Whether the library's integers hold all of these; if not, a plain kernel computes the product.
 inline bool library_takes(std::initializer_list<std::int64_t> numbers) {
   for (std::int64_t n : numbers)
     if (n > std::numeric_limits<int>::max()) return false;

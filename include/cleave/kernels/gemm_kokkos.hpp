@@ -11,7 +11,7 @@
 
 #include <utility>
 
-// Products through Kokkos Kernels: for device memory, and where it was built without a BLAS. Compiling its gemm takes
+// Products through Kokkos Kernels: for device memory, and if it was built without a BLAS. Compiling its gemm takes
 // seconds.
 
 namespace cleave { inline namespace v0 {

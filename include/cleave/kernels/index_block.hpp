@@ -27,8 +27,8 @@ struct index_block {
 
 /// Where indices and rows are on one device.
 struct indexed_rows {
-  /// Over the indices, which follow one another: strides among themselves, in the rows, and in the table, where it has
-  /// the dim too.
+  /// Over the indices, which follow one another: strides among themselves, in the rows, and in the table, if it has the
+  /// dim too.
   strided_dims over{};
   /// Over the elements of a row: strides in the rows and in the table.
   strided_dims row{};

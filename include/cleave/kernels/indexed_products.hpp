@@ -158,8 +158,8 @@ struct far_products_functor {
 
 } // namespace detail
 
-/// Products whose rows are those of this device's block of the table, 0 where it lacks the index; then those of which
-/// other devices sent rows.
+/// Products whose rows are those of this device's block of the table, 0 if it lacks the index; then products of rows
+/// that other devices sent.
 template <class T, class I>
 void run_indexed_products(const indexed_products& g, const index_block& block, const T* values, const I* indices,
                           const T* table, T* result, const T* fetched, const indexed_vector<detail::far_row>& far) {

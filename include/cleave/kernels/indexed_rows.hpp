@@ -13,7 +13,7 @@
 #include <limits>
 #include <type_traits>
 
-// Look-ups and sums by index where nothing moves: one parallel kernel that reads the indices where they are.
+// Look-ups and sums by index without communication: one parallel kernel that reads the indices in place.
 
 namespace cleave { inline namespace v0 {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <new>
 
-// Look-ups and sums by index on devices, where threads that follow each other have elements that do.
+// Look-ups and sums by index on devices, with coalesced loads and stores: adjacent threads have adjacent elements.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -125,7 +125,7 @@ struct add_sorted_functor {
   }
 };
 
-/// table[indices[n]] += rows[n], in the order of n. False, and nothing is done, where keys have no room for the places.
+/// table[indices[n]] += rows[n], in the order of n. False, and nothing is done, if keys have no room for the places.
 template <class From, class To, class I>
 bool scatter_on_device(const indexed_rows& at, const From* rows, const I* indices, To* table, std::uint64_t* keys) {
   constexpr std::int64_t most = std::int64_t{1} << 31;

@@ -46,7 +46,7 @@ template <class Expression, class Out>
   if constexpr (label::found) {
     const std::int64_t at = label::position(r);
     const bool here = at >= i && at < stop;
-    // Before its operands are overwritten, where the result takes their place.
+    // Before its operands are overwritten, if the result is written in place.
     const Out labelled = here ? convert<Out>(Expression::at(r, at)) : Out{};
     compute_line<typename label::elsewhere>(r, to, i, stop);
     if (here) to[at - i] = labelled;

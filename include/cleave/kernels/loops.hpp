@@ -37,8 +37,8 @@ struct loop_nest {
   const loop_dim& back() const { return dims[rank - 1]; }
   void append(const loop_dim& d) { dims[rank++] = d; }
 
-  /// Drops dims of extent 1 and merges neighbours where all arrays permit. The innermost stays innermost, even with
-  /// extent 1: the classes of its strides are known to the compiler.
+  /// Drops dims of extent 1 and merges neighbours if all arrays permit. The innermost stays innermost, even with extent
+  /// 1: the classes of its strides are known to the compiler.
   void collapse(int walked) {
     if (rank == 0) return;
     int outermost = rank - 1;

@@ -11,9 +11,9 @@
 namespace cleave { inline namespace v0 {
 
 /// out[i...] = expression(i...), for devices. A thread computes several elements, unless the expression is long, so
-/// that their loads are on their way together: all are loaded before one is stored, since the compiler may not move a
-/// load past a store that may overlap with it. Where there are several loads, some may be neighbours of others, as in
-/// stencils: more elements at a time read less.
+/// that their loads overlap: all are loaded before one is stored, since the compiler may not move a load past a store
+/// that may alias it. If there are several loads, some may be neighbours of others, as in stencils: more elements at a
+/// time read less.
 template <class Expression>
 struct map_flat_functor {
   using result_type = typename Expression::type;
@@ -149,7 +149,7 @@ inline void run_map(const bound_loops& l, const void* const* from, void* to, con
   const std::int64_t total = l.outer.size();
   if (total == 0) return;
   if constexpr (!on_host) return f.flat(l, from, to);
-  // Of a short line, finding out where it begins would take longer than the line.
+  // For a short line, computing its start would take longer than the line.
   if (l.outer.rank == 1 && total <= detail::map_grain && !l.past_caches && !Kokkos::Tools::profileLibraryLoaded()) {
     static constexpr std::int64_t nowhere[max_walked]{};
     return f.lines({&l, from, l.inner.stride, nowhere, nowhere, 1, 0, total, to, 0});

@@ -65,7 +65,7 @@ struct map_boxes {
   /// The extent of the first dim of the loop, and the bytes of the result for each index of it. 0 bytes: the dims of
   /// the loop are in another order in memory.
   std::int64_t rows = 0, row_bytes = 0;
-  /// Bytes of the result that are 0 where no box writes.
+  /// Bytes of the result that are 0 unless a box writes them.
   std::int64_t zeroed = 0;
   /// The addresses of all loads of a run, segment by segment.
   indexed_vector<const void*> from{};

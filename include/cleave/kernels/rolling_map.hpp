@@ -47,7 +47,7 @@ class rolling_map {
     const std::int64_t bytes = (shares_ * rows_of_share() + head_ + tail_) * row_bytes_;
     // There may be more threads than in the calls before.
     if (bytes > bytes_) memory_ = allocate(bytes + std::int64_t{page}), bytes_ = bytes;
-    // Half a page away from the operand: processors compare addresses within a page where loads pass stores.
+    // Half a page away from the operand: processors compare addresses within a page when loads pass stores.
     const auto place = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % page; };
     beside_ = as<char>(memory_.get()) + (place(to) + page / 2 + page - place(memory_.get())) % page / 64 * 64;
     char* const kept = beside_ + shares_ * rows_of_share() * row_bytes_;

@@ -17,7 +17,7 @@ namespace cleave { inline namespace v0 {
 /// Folded extents below which a line goes along results instead of along summands.
 inline constexpr std::int64_t fold_short = 2 * vector_block;
 
-/// Cuts the folded range in pieces where there are few results.
+/// Cuts the folded range in pieces if there are few results.
 inline void cut_fold(bound_loops& b, bool inner_folded) {
   const std::int64_t range = b.folded.size();
   b.results = b.outer.size() * (inner_folded ? 1 : b.inner.extent);
@@ -38,9 +38,9 @@ struct fold_functions {
   /// Whether its expression is one contiguous array, which is added up in place.
   bool plain = false;
   lines_function lines = nullptr;
-  /// Lines along results, with strides that are known at run time; null where the expression does not permit it.
+  /// Lines along results, with strides that are known at run time; null if the expression does not permit it.
   lines_function strided_lines = nullptr;
-  /// The sums of lines that have one term each, else null; where there is such a literal, only if it is 0.
+  /// The sums of lines that have one term each, else null; if there is such a literal, only if it is 0.
   lines_function single_terms = nullptr;
   int zero_literal = -1;
   /// How results, and pieces of results, are added up.
@@ -201,7 +201,7 @@ struct fold_work {
       for (int k = 0; k < l.walked; ++k) offset[k] += kept.apart()[k];
     }
   }
-  /// One piece of one result for each unit. Where a piece is one block of lines, adjacent results are one call.
+  /// One piece of one result for each unit. If a piece is one block of lines, adjacent results are one call.
   static void run_rows(const void* work, std::int64_t begin, std::int64_t end) {
     const fold_work& w = *as<fold_work>(work);
     const bound_loops& l = w.l;
@@ -344,7 +344,7 @@ inline void start_fold(const bound_loops& l, std::int64_t begin, fold_progress& 
   p.done = p.piece * l.chunk;
 }
 /// Folds elements up to `stop`, in pieces that end before `end`. Elements are added in the same order as by `run_fold`:
-/// a line is cut only where `run_fold` cuts it too, at whole blocks from where its piece began, if it is the only one.
+/// a line is cut only where `run_fold` cuts it too, at whole blocks from the start of its piece, if it is the only one.
 inline void go_on_with_fold(const bound_loops& l, const void* const* from, void* pieces, const fold_functions& f,
                             std::int64_t stop, std::int64_t end, fold_progress& p) {
   const detail::fold_work w{l, from, pieces, f, *f.pieces, f.computed_bytes};

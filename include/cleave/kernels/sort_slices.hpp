@@ -194,7 +194,7 @@ void sort_on_device(const slices_to_sort<T>& all) {
 
 } // namespace detail
 
-/// Sorts each slice by its keys, equal ones by their indices where there are any.
+/// Sorts each slice by its keys, equal ones by their indices if there are any.
 template <class T>
 void sort_slices(const slices_to_sort<T>& all) {
   if constexpr (on_host) launch("cleave sort", std::ssize(all.start) - 1, detail::sort_slice<T>{all});

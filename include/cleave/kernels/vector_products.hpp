@@ -20,9 +20,9 @@ struct matrix_ref {
 
 }} // namespace cleave::v0
 
-// Products of a matrix and a vector, in vector code: every element of the matrix is read once, so that it is memory
-// that decides. Libraries take longer for matrices that are in the caches, and their calls add to that where products
-// are many.
+// Products of a matrix and a vector, in vector code: every element of the matrix is read once, so they are
+// memory-bound. Libraries take longer for matrices that are in the caches, and their calls add to that if products are
+// many.
 
 namespace cleave { inline namespace v0 {
 

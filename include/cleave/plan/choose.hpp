@@ -29,7 +29,7 @@ struct choice {
 
 namespace planner {
 
-/// Checks after a pass, where that costs nothing to speak of: not in the compiler.
+/// Checks after a pass, if that costs next to nothing: not in the compiler.
 struct search_check {
   bool sound = true;
   constexpr void operator()(const cost_model& m, assignment& a) {
@@ -90,7 +90,7 @@ constexpr void exchange_dims_first(graph& g, graph other, const indexed_vector<s
 } // namespace planner
 
 /// Completes a graph and chooses how each node is computed: starts from completion, improves node by node, then by
-/// changes that no single node makes cheaper. Merges become exchanges of elements in `g` where that is cheaper.
+/// changes that no single node makes cheaper. Merges become exchanges of elements in `g` if that is cheaper.
 constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   choice made;
   made.factors = factors_of(g);

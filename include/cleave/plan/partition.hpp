@@ -27,7 +27,7 @@ constexpr void adopt_result_order(graph& g) {
   }
 }
 
-/// Remaps in a row as one send elements once, but to more devices: as several where that is cheaper.
+/// Remaps in a row as one send elements once, but to more devices: as several if that is cheaper.
 constexpr void keep_apart_if_cheaper(const graph& recorded, graph& g, choice& chosen, const sizes& hints,
                                      const policy& rule) {
   graph apart = simplify(recorded, false);

@@ -64,8 +64,8 @@ struct frozen_form {
   }
   static constexpr auto value = cut();
 };
-/// Nothing where the compiler cannot run the function. It has reported why; without this it would report it again
-/// for each member of the plan.
+/// Nothing if the compiler cannot run the function. It has reported why; without this it would report it again for each
+/// member of the plan.
 template <class Plan, class = void>
 struct frozen_or_reported {
   static constexpr auto value = [] {

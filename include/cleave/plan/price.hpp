@@ -46,7 +46,7 @@ constexpr std::int64_t step_bytes(const program_view& p, const step& s, const si
   return step_cost(p, s, at).bytes;
 }
 
-/// How often a step runs; where values decide, as often as is assumed.
+/// How often a step runs; if values decide, the assumed number.
 constexpr std::int64_t step_iterations(const program_view& p, const step& s, const sizes& at) {
   return iterations_of(p.loops, s.in_loop, at);
 }

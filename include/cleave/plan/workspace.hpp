@@ -240,7 +240,7 @@ constexpr std::int64_t held_by_buckets(const program_view& p, const sizes& at, c
 
 } // namespace detail
 
-/// The workspace of a program on one device, where arguments and results are contiguous.
+/// The workspace of a program on one device, if arguments and results are contiguous.
 constexpr workspace_parts workspace_on(const program_view& p, const sizes& at, const coordinates& here) {
   workspace_parts w;
   for (std::int64_t bytes : slot_bytes(p, at, here)) w.values += aligned(bytes);
@@ -267,7 +267,7 @@ constexpr bool is_compared(const coordinates& at, const axis_sizes& axes) {
 constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes& at) {
   workspace_parts most = workspace_on(p, at, coordinates{});
   const bool alike = detail::alike_everywhere(p, at);
-  // Where shards are equally large, only a few steps need different memory on different devices.
+  // If shards are equally large, only a few steps need different memory on different devices.
   workspace_parts common = most;
   indexed_vector<std::size_t> by_place;
   for (std::size_t i = 0; i < p.steps.size(); ++i)

@@ -100,7 +100,7 @@ template <class Buffers, class Maps, class Given = contiguous_shards>
   return p;
 }
 
-/// The stride of a buffer along a dim, 0 where it does not have it.
+/// The stride of a buffer along a dim, 0 if it does not have it.
 constexpr std::int64_t stride_along(const buffer& b, const addressing& a, dim_id d) {
   const int position = b.type.find(d);
   return position < 0 ? 0 : a.stride[as_size(position)];

@@ -14,7 +14,7 @@ namespace cleave { inline namespace v0 {
 /// Elements that are worth a unit of parallel work, and the most pieces of one range.
 inline constexpr std::int64_t fold_grain = tuned_size(1 << 13, 16);
 inline constexpr std::int64_t fold_chunks = 256;
-/// Results that share a unit where the inner dim is kept, and where a short inner dim is folded.
+/// Results that share a unit if the inner dim is kept, and if a short inner dim is folded.
 inline constexpr std::int64_t fold_width = 512;
 inline constexpr std::int64_t fold_short_width = tuned_size(128, 8);
 /// A folded range in `chunks` pieces of `chunk` elements.

@@ -13,7 +13,7 @@ namespace cleave { inline namespace v0 {
 
 /// Which loop dim is innermost, and how each operand moves along it.
 struct inner_dim {
-  /// Position in the loop, -1 where the loop has no dims.
+  /// Position in the loop, -1 if the loop has no dims.
   int position = -1;
   bool folded = false;
   /// 0: stays; 1: contiguous; 2: some other stride.

@@ -207,8 +207,8 @@ constexpr std::int64_t scratch_of_reduce_scatter(const transfer& t, const axis_s
 
 } // namespace detail
 
-/// Bytes of memory that a device packs and unpacks in where a move of a plan goes through MPI. Through shared memory
-/// nothing is packed.
+/// Bytes of memory that a device packs and unpacks in if a move of a plan uses MPI. Through shared memory nothing is
+/// packed.
 constexpr std::int64_t scratch_of(kind move, const transfer& t, const axis_sizes& sizes, const coordinates& here) {
   const bool alone = sizes.product(t.axes) == 1;
   switch (move) {
@@ -231,7 +231,7 @@ constexpr std::int64_t scratch_of(kind move, const transfer& t, const axis_sizes
 constexpr bool may_go_on(kind move, const transfer& t, const axis_sizes& sizes) {
   return sizes.product(t.axes) > 1 && (move != kind::reduce_scatter || stays_in_blocks(t, sizes));
 }
-/// An all-reduce in flight divides its operand into one block for each device: where that of the r-th one begins.
+/// An all-reduce in flight divides its operand into one block for each device. The start of the r-th one.
 constexpr std::int64_t block_begin(std::int64_t r, std::int64_t elements, std::int64_t devices) {
   const std::int64_t widest = (elements + devices - 1) / devices;
   return std::min(r * widest, elements);

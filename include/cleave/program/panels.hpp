@@ -11,8 +11,8 @@
 #include <bit>
 
 // Products whose operands are gathered panel by panel (step::panels): a panel has some indices of the dim along which
-// an operand is gathered, and memory for one panel of each operand is all that they take. SUMMA (van de Geijn and Watts
-// 1997) where both operands are gathered along the dim that is contracted.
+// an operand is gathered, and only one panel of each operand needs memory. SUMMA (van de Geijn and Watts 1997) if both
+// operands are gathered along the contracted dim.
 
 namespace cleave { inline namespace v0 {
 
@@ -122,7 +122,7 @@ constexpr panel_groups groups_of_panel(const program_view& p, const step& s, con
   return {group(dims.batch), group(dims.m), group(dims.n), group(dims.k)};
 }
 
-/// Calls f(panel) for each panel; for one that is empty where the dim has no index.
+/// Calls f(panel) for each panel; for an empty one if the dim has no index.
 template <class F>
 constexpr void for_each_panel(const product_panels& q, F&& f) {
   if (q.all.size() <= 0) return f(range{q.all.begin, q.all.begin});

@@ -20,7 +20,7 @@ enum class step_kind : std::uint8_t {
   call,
   /// out = in0 in another layout; `move` says by which collective.
   move,
-  /// out = elements of in... under other indices, as the maps say; 0 where there is none.
+  /// out = elements of in... under other indices, as the maps say; 0 if there is none.
   exchange,
   /// out = rows of in0 at the indices in1, along one dim.
   gather,

@@ -90,7 +90,7 @@ struct placed {
   strides stride{};
 
   placed(const tensor_type& t, const shape& local) : type(t), extents(local), stride(steps_of(local)) {}
-  /// The step along a dim, 0 where the tensor does not have it.
+  /// The step along a dim, 0 if the tensor does not have it.
   std::int64_t step(dim_id d) const {
     // Bounded twice, since g++ -O3 does not know that no rank is larger.
     for (int i = 0; i < max_rank && i < type.rank; ++i)

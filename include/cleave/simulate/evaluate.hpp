@@ -19,7 +19,7 @@ namespace cleave { inline namespace v0 {
 
 namespace simulation {
 
-/// out += a * b over loops in the order batch, m, k, n. The innermost runs along the last dim of n where there is one,
+/// out += a * b over loops in the order batch, m, k, n. The innermost runs along the last dim of n if there is one,
 /// which is contiguous in both b and out for tensors in their usual order.
 inline void multiply(const placed& a, const placed& b, const placed& out,
                      indexed_span<const std::pair<dim_id, std::int64_t>> loop, const double* x, const double* y,

@@ -154,7 +154,7 @@ class mover {
     bytes += busiest;
   }
 
-  /// Every device's new block, from its own memory where it can be, else from devices that have it.
+  /// Every device's new block, from its own memory if it can be, else from devices that have it.
   void exchange() {
     // Blocks that divide evenly stay within the devices of the axes; others may have to come from anywhere.
     bool even = true;

@@ -45,7 +45,7 @@ inline optional_value<position> source_of(indexed_span<const dim_map> maps, int 
   return source;
 }
 
-/// The element of a table that an element of a look-up is; none where its index is not in the table.
+/// The element of a table that is an element of a look-up; none if its index is not in the table.
 template <class Indices>
 optional_value<position> row_of(const tensor_type& table, const tensor_type& indices, const tensor_type& to,
                                 dim_id along, std::int64_t extent, const position& at, Indices&& index_at) {

@@ -190,8 +190,8 @@ class machine : slice_steps {
     }
   }
 
-  /// The elements around a shard, where each device computes them itself: of a ring the elements of its other side, and
-  /// 0 outside of other dims.
+  /// Computes the elements around a shard on each device itself: of a ring the elements of its other side, and 0
+  /// outside of other dims.
   void compute_halo(std::size_t d, const step& s) {
     complete_halos(d, s);
     const buffer& out = p_.buffers[s.out];

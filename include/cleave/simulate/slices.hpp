@@ -32,7 +32,7 @@ class slice_steps : protected devices {
         for (std::size_t other = 0; other < where_.size() && owner == where_.size(); ++other)
           if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, table.type, table.where), *source))
             owner = other;
-        // Where devices look up their own rows, the others have 0.
+        // If devices look up their own rows, the others have 0.
         const axis_set alone = table.where[table.type.find(dim_along(s))].mask() - s.axes;
         if (owner == where_.size() && !alone.empty() && to.where.unreduced().includes(alone)) return;
         if (owner == where_.size()) return complain("needs a row that no device of its group has");

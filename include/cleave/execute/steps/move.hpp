@@ -96,7 +96,7 @@ class combined_in_flight final : public bound_step {
   comm::all_reduce_in_flight<> all_;
   indexed_vector<comm::bucketed_all_reduce::part> parts_;
   std::int64_t bytes_;
-  /// Where the values go that do not live in the message.
+  /// The addresses of the values that are not stored in the message.
   indexed_vector<void*> to_{};
   char* message_ = nullptr;
 };

@@ -98,7 +98,7 @@ constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifet
   return none;
 }
 
-/// The free slot whose size fits best; a new one where none is free. To grow a slot costs, to waste half of one less.
+/// The free slot whose size fits best; a new one if none is free. To grow a slot costs, to waste half of one less.
 constexpr std::size_t best_slot(slots& all, std::int64_t bytes, std::size_t i) {
   std::size_t best = none;
   std::int64_t least = 0;
@@ -118,8 +118,7 @@ constexpr std::size_t best_slot(slots& all, std::int64_t bytes, std::size_t i) {
   return count;
 }
 
-/// Gives every buffer its memory: workspace by lifetime, where a slot is taken again once the last step that reads it
-/// is over.
+/// Gives every buffer its memory: workspace by lifetime, a slot being reused once the last step that reads it is over.
 constexpr program allocate(emitted&& e) {
   const indexed_vector<lifetime> lives = lifetimes_of(e);
   const indexed_vector<step>& steps = e.made.steps;

@@ -24,7 +24,7 @@ constexpr void append_op(emission& e, step& s, const fused_op& t) {
   ++s.ops;
 }
 
-/// The halo of a value that is read where the halo `around` is computed; none: it is not read from a halo.
+/// The halo of a value that is read to compute the halo `around`; none: it is not read from a halo.
 constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::size_t i) {
   const partitioned_value& v = e.p.values[around];
   for (std::size_t k = 1; k < v.arity; ++k)

@@ -73,7 +73,7 @@ struct fusing {
   /// By value: the step that reads it, if that is one that evaluates an expression.
   indexed_vector<std::size_t> reader{};
 
-  /// By value: whether it is read in a shard and its halo, or computed for one reader from such. Empty: none is.
+  /// By value: whether it is read in a shard and its halo, or computed for one reader from such values. Empty: none is.
   indexed_vector<std::uint8_t> in_stencil{};
   static constexpr std::uint8_t around_any = 1, around_carried = 2;
 
@@ -306,7 +306,7 @@ constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const e
   const partitioned_value& writer = s.values[step];
   if (writer.origin != origin::next) return true;
   for (std::size_t l : e.loads) {
-    // Neighbours of an element are gone where they were written before it.
+    // Neighbours of an element may have been overwritten before it.
     const bool around = s.reads_halo(l);
     const std::size_t at = root_of(s.p, around ? s.values[s.values[l].in[0]].in[0] : l);
     const partitioned_value& root = s.values[at];

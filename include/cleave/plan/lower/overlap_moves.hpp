@@ -53,7 +53,7 @@ constexpr double end_of_flight(double start, double end) { return start + 4 * (e
 /// All-reduces that can be combined, in the order in which their operands are made.
 using reduce_list = indexed_span<flight>;
 
-/// The messages that they are where they begin together.
+/// The number of their messages if they begin together.
 constexpr std::int64_t messages_of(const reduce_list& all) {
   std::int64_t messages = 0, bucket = 0;
   for (const flight& f : all) {

@@ -117,7 +117,7 @@ class panel_gathering {
       if (const std::uint16_t from = steps_[best.move].in[0]; !product.in.contains(from)) product.in.push_back(from);
     }
   }
-  /// The fewest panels that suffice; where none do, the fewest that take least.
+  /// The fewest panels that suffice; if none do, the fewest that take least.
   constexpr void narrow() {
     constexpr std::uint16_t most_panels = 256;
     std::uint16_t best = 1;

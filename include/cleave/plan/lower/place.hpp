@@ -121,7 +121,7 @@ constexpr storage_plan place(const assigned_graph& in, const partitioned& p, con
     m.of[i] = m.storages.size();
     m.storages.push_back(s);
   }
-  // A result is written where the caller wants it, unless its memory is an argument's or another result's.
+  // A result is written to the caller's memory, unless that is an argument's or another result's.
   for (std::size_t r = 0; r < p.results.size(); ++r) {
     storage& s = m.storages[m.of[p.results[r]]];
     const bool in_order = !in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r]);

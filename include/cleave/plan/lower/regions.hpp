@@ -164,7 +164,7 @@ constexpr bool unite(const region_shape& a, const region_shape& b, region_shape&
   return true;
 }
 
-/// Lets a node share a region where that moves no more than two regions do, and copies nothing for nothing.
+/// Lets a node share a region if that moves no more than two regions do, and copies no unused elements.
 constexpr bool share(const assigned_graph& in, shared_region& region, const region_shape& own, std::int64_t own_bytes) {
   region_shape both;
   if (!unite(region.shape, own, both)) return false;
@@ -203,7 +203,7 @@ constexpr void find_halos(const assigned_graph& in, shared_regions& found) {
   }
 }
 
-/// The regions of a graph. Operations share one where that moves no more than a region for each.
+/// The regions of a graph. Operations share one if that moves no more than a region for each.
 constexpr shared_regions find_regions(const assigned_graph& in) {
   shared_regions found;
   found.of_node.assign(in.g.nodes.size(), 0);

@@ -21,8 +21,8 @@ constexpr bool written_by_user(const cost_model& m, std::size_t v, int depth) {
   return false;
 }
 
-/// An elementwise op whose operands are sharded differently, where following either costs the same: nothing but the
-/// order of the operands would decide.
+/// An elementwise op whose operands are sharded differently, and following either costs the same: only the order of the
+/// operands would decide.
 constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) {
   for (std::size_t v = 0; v < m.count; ++v) {
     if ((m.traits.at[v] & elementwise_op) == 0) continue;

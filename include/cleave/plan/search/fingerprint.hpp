@@ -96,7 +96,7 @@ constexpr void hash_neighbourhoods(const cost_model& m, const assignment& a, fin
   for (int distance = 0; distance < m.limits.fingerprint_radius && changed != 0; ++distance) {
     const std::uint64_t* before = of;
     of += m.count;
-    // Where many changed, it takes longer to find those that did not.
+    // If many changed, it takes longer to find those that did not.
     const bool all = changed > m.count / 4;
     ++f.pass;
     if (!all) mark_neighbours(m, f, changed);

@@ -202,7 +202,7 @@ constexpr bool is_made_of_indices(const cost_model& m, std::size_t v, const inde
       return false;
   return true;
 }
-/// The one layout that all readers of a value and all results need; the own one where they differ.
+/// The one layout that all readers of a value and all results need; the own one if they differ.
 constexpr layout needed_by_all(const cost_model& m, const assignment& a, std::size_t v) {
   const layout own = produced(m, a, v);
   layout all = own;

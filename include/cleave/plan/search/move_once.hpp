@@ -18,7 +18,7 @@ constexpr std::size_t carried_on_by(const cost_model& m, std::size_t v) {
 
 /// Lets all readers of a value take it in one layout, and lets their followers follow.
 constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who);
-/// Gives a node a strategy, and lets all that is made of it follow.
+/// Gives a node a strategy, and lets all downstream nodes follow.
 constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
   set_strategy(m, a, v, s);
   if (s.out.is_partial()) return;
@@ -133,7 +133,7 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
   }
   for (int to = 0; to < type.rank && !made.is_partial(); ++to) add_with_idle_axes(own, to);
 }
-/// Tries to move one value for its readers. Whether that is cheaper in all.
+/// Tries to move one value for its readers. Whether the total is cheaper.
 constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, double& best,
                                indexed_vector<layout>& ways) {
   const layout own = produced(m, a, v);

@@ -7,8 +7,8 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// Where all operands come sharded over an axis along a reduced dim, a result that only its readers want sharded over
-/// that axis gives it up: the sum is partial, and scattered afterwards.
+/// If all operands are sharded over an axis along a reduced dim, a result that only its readers want sharded over that
+/// axis gives it up: the sum is partial, and scattered afterwards.
 constexpr void yield_reduced_axes(const cost_model& m, std::size_t v, const completion& layouts, layout& out) {
   const node& n = m.node_at(v);
   unsigned along = 0, brought = 0;
@@ -66,8 +66,8 @@ constexpr strategy suggested(const cost_model& m, const assignment& a, std::size
   return s;
 }
 
-/// Partial sums stay partial through linear ops to begin with, where that makes them no larger: sums of several then
-/// meet before one reduction, which no change of a single op would find.
+/// Partial sums stay partial through linear ops to begin with, if that makes them no larger: sums of several then meet
+/// before one reduction, which no change of a single op would find.
 constexpr void keep_sums_partial(const cost_model& m, assignment& a, std::size_t v) {
   const node& n = m.node_at(v);
   if (n.arity == 0 || (m.traits.at[v] & (is_linear | contracting | remaps)) != is_linear || is_fixed(m, a, v)) return;

@@ -21,7 +21,7 @@ constexpr void roll_back(const cost_model& m, assignment& a, double flops) {
   a.flops = flops;
 }
 
-/// Makes changes, and keeps them where the whole becomes cheaper than `best`.
+/// Makes changes, and keeps them if the total becomes cheaper than `best`.
 template <class Changes>
 constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best, const Changes& make_changes) {
   const double flops = a.flops;
