@@ -52,7 +52,7 @@ struct call_record {
   return made;
 }
 
-/// Small messages by which the devices of a grid find out in time that one of them does something else. They have a
+/// Small messages by which the devices of a grid detect in time that one of them makes a different call. They use a
 /// communicator of their own, so that they match no message of a plan.
 class agreement {
  public:
@@ -69,9 +69,9 @@ class agreement {
   agreement& operator=(const agreement&) = delete;
   ~agreement() {
     if (handle_ == MPI_COMM_NULL) return;
-    // A message that was never received is that of a device that gave up waiting for this one, and keeps its
-    // communicators: freeing is collective, and MPICH aborts where a communicator has messages. A message that is still
-    // on its way is not seen.
+    // A message that was never received belongs to a device that gave up waiting for this one. Such a device keeps its
+    // communicators: freeing is collective, and MPICH aborts if a communicator has pending messages. A message that is
+    // still in transit is not seen.
     int left = 0;
     if (MPI_Iprobe(MPI_ANY_SOURCE, tag, handle_, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left == 0)
       MPI_Comm_free(&handle_);
@@ -101,9 +101,9 @@ class agreement {
     }
   }
 
-  /// The bytes of all devices, in their order; all devices pass equally many. Throws absent_error with the first device
-  /// from which nothing came within `limit` seconds; `call` is for its sentence. Communication: one message between
-  /// every two devices, so that every device knows which one is missing.
+  /// The bytes of all devices, in device order; all devices pass equally many. Throws absent_error with the first
+  /// device from which nothing came within `limit` seconds; the sentence names `call`. Communication: one message
+  /// between every two devices, so that every device knows which one is missing.
   [[gnu::cold]] const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
     const unsigned char* const first = as<unsigned char>(mine);
     const int n = as_int(length);
@@ -137,7 +137,7 @@ class agreement {
     int missing = 0;
     for (int r = size_; r-- > 0;)
       if (requests_[r] != MPI_REQUEST_NULL) missing = r;
-    // Messages may still arrive after this object is gone, so their memory is never freed.
+    // Messages may still arrive after this object is destroyed, so their memory is never freed.
     for (MPI_Request& r : requests_)
       if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
     new bytes(std::move(sent_));

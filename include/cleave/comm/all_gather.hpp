@@ -45,13 +45,13 @@ class all_gather {
   }
 
  private:
-  /// Shared memory takes the parts as they are.
+  /// Shared memory needs no packing.
   bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t bytes() const { return elements_ * size_of(element_); }
   std::int64_t received() const { return unpack_.elements() * size_of(element_); }
   bool is_large() const { return !own_.counts().empty(); }
 
-  /// Every device puts the others' shards where they belong.
+  /// Every device writes the others' shards to their places in the result.
   void gather_on_node(const void* in, void* out) {
     const auto& blocks = unpack_.blocks;
     const std::int64_t size = size_of(element_);
@@ -90,7 +90,7 @@ class all_gather {
   /// The block of this rank, from the operand to the result.
   box_copy own_copy_{};
   call_counts counts_{};
-  /// What this device sends to each rank, if that takes messages; else empty.
+  /// The blocks that this device sends to each rank, if the collective uses messages; else empty.
   rank_blocks own_{};
   messages messages_{};
 };

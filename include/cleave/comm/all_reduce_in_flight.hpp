@@ -9,15 +9,15 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Whether moves over these axes go on while others compute: between ranks of several nodes, where MPI reads and writes
-/// the data themselves. Collective over the grid. The same on all devices.
+/// Whether moves over these axes overlap with computation: between ranks of several nodes, if MPI reads and writes the
+/// data themselves. Collective over the grid. The same on all devices.
 [[gnu::cold]] inline bool goes_on(grid_state& grid, axis_set axes) {
   return on_host && !staged() && grid.sizes().product(axes) > 1 && grid.group_of(axes).together == nullptr;
 }
 
-/// Partial values are combined on all devices, in two parts: each device combines one block of them, and sends it to
-/// all others. The second part begins when messages are looked at after the first one is over. Where a group has
-/// equally many ranks on several nodes, those of a node reduce first, and messages go between nodes alone.
+/// Partial values are combined on all devices, in two parts: each device combines one block of them and sends it to all
+/// others. The second part begins at the first poll after the first part is complete. If a group has equally many ranks
+/// on several nodes, the ranks of a node reduce first, and only nodes exchange messages.
 /// Communication: as many bytes as an all-reduce, as messages by MPI.
 template <class = void>
 class all_reduce_in_flight final : public bound_exchange {
@@ -42,7 +42,7 @@ class all_reduce_in_flight final : public bound_exchange {
     second_.reserve(messages::requests_for(blocks_) + ranks_.size * messages::requests_for(first_.mine()));
   }
 
-  // The same on all devices, however long their blocks are.
+  // The same on all devices, whatever the length of their blocks.
   scratch_bytes needs() const override { return {held_by_all_reduce(own_.size(), ranks_.size, element_), 0}; }
   bool communicates() const override { return elements_ != 0; }
   void begin(const void* const* in, void* const* out, const scratch& s) override {
@@ -56,7 +56,7 @@ class all_reduce_in_flight final : public bound_exchange {
     } else {
       in_ = *in;
     }
-    // It is counted as the all-reduce that it is.
+    // Counted as an all-reduce.
     const std::int64_t others = (own_.size() - first_.mine()) * size_of(element_);
     traffic().bytes += 2 * (whole_.size - 1) * bytes() / whole_.size - first_.received_bytes() - others;
     first_.begin(in_, s.memory);
@@ -80,12 +80,12 @@ class all_reduce_in_flight final : public bound_exchange {
  private:
   enum class stage : std::uint8_t { over, reducing, spreading };
 
-  /// The second parts of several all-reduces begin when it happens, on each device in another order: each has a tag of
-  /// its own. MPI has 32767 of them at least.
+  /// The second parts of several all-reduces begin in a different order on each device, so each has a tag of its own.
+  /// MPI has at least 32767 tags.
   static int tag_of(std::size_t number) { return 2 + as_int(number % 32000); }
   std::int64_t bytes() const { return elements_ * size_of(element_); }
 
-  /// The block of this device is combined: all get it.
+  /// The block of this device is combined: sends it to all.
   void spread() {
     const std::int64_t mine = first_.mine();
     char* const block = element_at(out_, blocks_.offset(ranks_.rank), element_);

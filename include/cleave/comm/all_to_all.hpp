@@ -11,7 +11,7 @@
 namespace cleave { inline namespace v0 { namespace comm {
 
 /// Axes move from the ends of some dims to the ends of others: every device of the axes sends each other device the
-/// part that is its own from now on. Blocks must nest.
+/// part that the other holds in the new layout. Blocks must nest.
 /// Communication: MPI_Alltoall; MPI_Alltoallv if blocks are uneven; messages in chunks above the limit of counts; or
 /// the same through shared memory.
 class all_to_all {
@@ -29,7 +29,7 @@ class all_to_all {
       unpack_.append_unpack(part, to);
       if (r == group_.rank) own_copy_ = copy_between(part, from, to);
     }
-    // Both are facts of the sizes, so that all ranks make the same call.
+    // Both depend on sizes alone, so all ranks make the same call.
     even_ = even(t, grid.sizes());
     if (group_.together != nullptr) {
       widest_ = even_ ? pack_.blocks.widest() : widest_of(grid, t, n);
@@ -58,7 +58,7 @@ class all_to_all {
   }
 
  private:
-  /// Shared memory takes the parts as they are.
+  /// Shared memory needs no packing.
   bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t sent() const { return pack_.elements() * size_of(element_); }
   std::int64_t received() const { return unpack_.elements() * size_of(element_); }
@@ -74,7 +74,7 @@ class all_to_all {
     }
     return most;
   }
-  /// Every device packs for the others what they put where it belongs.
+  /// Every device packs parts for the others, which unpack them into their results.
   void exchange_on_node(const void* in, void* out) {
     const std::int64_t size = size_of(element_);
     const stores results = stores_of(elements_ * size);

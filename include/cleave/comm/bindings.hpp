@@ -11,12 +11,12 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What a grid has made for a key (a plan) and extents, such as an executor. Of each key, a limited number of extents
-/// is kept: those that were used last.
+/// The objects that a grid has made for a key (a plan) and extents, such as executors. For each key, the least recently
+/// used extents are dropped above a limit.
 class bindings {
  public:
-  /// What was made; null where it is not there. What a warm call pays for its plan: one look-up by address and one
-  /// comparison of extents.
+  /// The object for a key and extents, or null. This is the cost of a plan look-up in a warm call: one search by
+  /// address and one comparison of extents.
   void* find(const void* key, indexed_span<const std::int64_t> extents) {
     const std::size_t k = position_of(key);
     if (k == keys_.size() || keys_[k].key != key) return nullptr;
@@ -27,8 +27,8 @@ class bindings {
       }
     return nullptr;
   }
-  /// Drops the least recently used of a key before one more is made, where there are as many as are kept. So all
-  /// devices make the same again.
+  /// Drops the least recently used object of a key before a new one is made, if the limit is reached. All devices then
+  /// make it again together.
   [[gnu::cold]] void make_room(const void* key) {
     const std::size_t k = position_of(key);
     if (k != keys_.size() && keys_[k].key == key) keep_at_most(kept_extents_ - 1, keys_[k].all);
@@ -42,15 +42,15 @@ class bindings {
     ++times_made_;
     return entries.back().made.get();
   }
-  /// How many extents of a key are kept, from now on.
+  /// The limit of extents per key, from now on.
   [[gnu::cold]] void keep_extents(std::int64_t most) {
     kept_extents_ = most;
     for (of_key& key : keys_) keep_at_most(kept_extents_, key.all);
   }
-  /// How often something was made: it stands still while calls are warm.
+  /// How often an object was made: constant while calls are warm.
   std::int64_t times_made() const { return times_made_; }
 
-  /// A run of something that is kept here. What is dropped meanwhile is freed when the last run ends: a run may call
+  /// A run of a kept object. Objects that are dropped meanwhile are freed when the last run ends, since a run may call
   /// the user, who calls plans.
   class running {
    public:
@@ -85,7 +85,7 @@ class bindings {
     indexed_vector<binding> all;
   };
 
-  /// A loop, since calling memcmp takes longer than what it compares.
+  /// A loop, since a call of memcmp takes longer than the comparison itself.
   static bool are_equal(const indexed_vector<std::int64_t>& kept, indexed_span<const std::int64_t> extents) {
     if (kept.size() != extents.size()) return false;
     for (std::size_t i = 0; i < kept.size(); ++i)
@@ -107,7 +107,7 @@ class bindings {
     if (!on_host && Kokkos::is_initialized()) Kokkos::fence("cleave: what was bound");
     dropped_.clear();
   }
-  /// Where a key is among the keys, which are sorted, or would be.
+  /// The position of a key in the sorted keys, or the position where it would be inserted.
   std::size_t position_of(const void* key) const {
     std::size_t first = 0, last = keys_.size();
     while (first < last) {

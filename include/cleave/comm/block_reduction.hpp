@@ -11,9 +11,9 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Partial values on their way to the ranks that combine them: every rank sends each other one its block, and receives
-/// its own block of all others. It combines them in the order of the ranks, so that a result depends neither on time
-/// nor on what else is reduced with it.
+/// A reduction of partial values by exchange of blocks: every rank sends each other rank one block, and receives its
+/// own block from all others. It combines them in the order of the ranks, so the result depends neither on time nor on
+/// other values that are reduced in the same call.
 class block_reduction {
  public:
   block_reduction() = default;
@@ -26,7 +26,7 @@ class block_reduction {
     messages_.reserve(requests);
   }
 
-  /// Memory in which the blocks of the others arrive.
+  /// Memory for the blocks received from the others.
   std::int64_t scratch_bytes() const { return aligned((ranks_.size - 1) * mine() * size()); }
   std::int64_t received_bytes() const { return (ranks_.size - 1) * mine() * size(); }
   std::int64_t mine() const { return blocks_.count(ranks_.rank); }
@@ -39,10 +39,10 @@ class block_reduction {
       if (r != ranks_.rank)
         messages_.send(element_at(in, blocks_.offset(r), element_), blocks_.count(r), element_, r, ranks_);
   }
-  /// Whether all has been sent and received.
+  /// Whether all blocks have been sent and received.
   bool progress() { return messages_.progress(); }
   void wait() { messages_.wait(); }
-  /// After that: writes the block of this rank, maybe where it is in the operand.
+  /// After that: writes the block of this rank, possibly in place in the operand.
   void combine(const void* in, void* out) const {
     const char* const own = element_at(in, blocks_.offset(ranks_.rank), element_);
     const bool first = ranks_.rank == 0;
@@ -53,7 +53,7 @@ class block_reduction {
   }
 
  private:
-  /// The call has counts of an int alone.
+  /// The MPI call has counts of type int only.
   static constexpr std::int64_t most_combined = 1 << 30;
 
   std::int64_t size() const { return size_of(element_); }

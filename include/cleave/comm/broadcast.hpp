@@ -7,7 +7,7 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// All ranks of a group get the elements of one of them, in place. `data` is memory that MPI reaches.
+/// Sends the elements of one rank to all ranks of a group, in place. `data` is memory that MPI can access.
 inline void broadcast(const group& g, void* data, std::int64_t elements, element type, int root) {
   for (std::int64_t done = 0; done < elements; done += count_limit()) {
     const std::int64_t left = elements - done;

@@ -31,7 +31,7 @@ class bucketed_all_reduce {
   std::int64_t bytes() const { return bytes_; }
   scratch_bytes needs() const { return all_.needs(); }
 
-  /// `at` gives the address of a buffer; `bucket` is memory of its own.
+  /// `at` gives the address of a buffer; `bucket` is separate memory.
   template <class Address>
   void run(const Address& at, char* bucket, const scratch& s) {
     for (const part& p : parts_)

@@ -6,9 +6,9 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Any layout to any other, partial values left as they are: every device receives just what it lacks, each part of a
-/// source shard from one of its owners. Who sends what follows from sizes and layouts alone, so nothing has to be
-/// agreed.
+/// From any layout to any other, with partial values unchanged: every device receives only the elements that it lacks,
+/// each part of a source shard from one of its owners. Senders and receivers follow from sizes and layouts alone, so
+/// ranks need no negotiation.
 /// Communication: one message for each source shard that a device needs a part of; none for empty parts.
 class collective_permute {
  public:
@@ -25,7 +25,7 @@ class collective_permute {
   }
   scratch_bytes needs() const { return parts_.needs(); }
   void run(const void* in, void* out, const scratch& s) { parts_.run(in, out, s); }
-  /// The same in two parts, between which others compute.
+  /// The same in two parts; computation may overlap between them.
   void begin(const void* in, void* out, const scratch& s) { parts_.begin(in, out, s); }
   bool progress() { return parts_.progress(); }
   void finish(void* out, const scratch& s) { parts_.finish(out, s); }

@@ -13,9 +13,9 @@
 namespace cleave { inline namespace v0 { namespace comm {
 
 /// Fills a buffer with elements of others under other indices: halos, shifts, slices, paddings, concatenations. Every
-/// device receives just the elements that it needs and does not hold, each once.
-/// Communication: one message for each device that has something that another one needs; none for empty ones. Offsets
-/// that are known only at run time are read from the memory of the device, which waits for its kernels.
+/// device receives only the elements that it needs and does not hold, each once.
+/// Communication: one message for each pair of devices of which one needs elements of the other; no empty messages.
+/// Offsets that are known only at run time are read from device memory, which waits for kernels.
 /// A template, so that programs without exchanges do not compile its virtual functions.
 template <class = void>
 class exchange final : public bound_exchange {
@@ -62,11 +62,10 @@ class exchange final : public bound_exchange {
   template <class>
   friend class joined_exchange;
   using offsets = fixed_array<std::int64_t, max_arity>;
-  /// A zero of any element type, where the host may read it.
+  /// A zero of any element type, in host memory.
   alignas(16) static constexpr char zeros[16]{};
   const void* zero() const { return on_host ? zeros : zero_.get(); }
-  /// One box on its way: of which operand, and where it goes: to an offset in the staging memory, or, for -1, to the
-  /// result.
+  /// A box to copy: its operand and its destination, an offset in the staging memory or, for -1, the result.
   struct part_copy {
     box_copy copy;
     std::size_t operand;
@@ -75,15 +74,15 @@ class exchange final : public bound_exchange {
   struct message {
     int rank = 0;
     std::int64_t elements = 0;
-    /// The offset among the packed messages of its direction, where it has memory there.
+    /// The offset among the packed messages of its direction, if it is packed.
     std::int64_t offset = 0;
     indexed_vector<part_copy> parts{};
-    /// Whether it is one run of memory, which is neither packed nor unpacked.
+    /// Whether it is one run of memory, and so neither packed nor unpacked.
     bool direct = false;
-    /// Whether it travels as a part of a longer one.
+    /// Whether it is sent as a part of a joined message.
     bool joined = false;
   };
-  /// Memory that a part of the exchange fills: its extents and strides, and where it begins in the result.
+  /// Memory that a part of the exchange fills: its extents, its strides and its first index in the result.
   struct memory_part {
     shape extents{};
     strides stride{};
@@ -93,13 +92,13 @@ class exchange final : public bound_exchange {
     int device;
     coordinates at;
   };
-  /// A dim with an offset known at run time, of which this device has all on both sides.
+  /// A dim with an offset known at run time; this device holds all its indices on both sides.
   struct moving_dim {
     std::size_t operand, offset;
     std::int64_t sign, constant, from_extent, to_extent, from_stride, to_stride;
 
     enum class whole { neither, result, operand };
-    /// Which side takes part from its first index to its last. There copies move on the other side with the offset.
+    /// Which side is used from its first index to its last. There copies move on the other side with the offset.
     whole at(const offsets& known) const {
       const std::int64_t first = constant + sign * known[offset];
       if (first >= 0 && first + to_extent <= from_extent) return whole::result;
@@ -108,18 +107,18 @@ class exchange final : public bound_exchange {
   };
 
   std::int64_t size() const { return size_of(element_); }
-  /// Whether a message is one box that is packed and unpacked on its way.
+  /// Whether a message is one box that is packed and unpacked during the transfer.
   bool is_box(const message& m) const {
     return m.parts.size() == 1 && !m.joined && messages::on_node(m.rank, grid_->devices()) && !port_.staged();
   }
-  /// Whether a message has memory among the packed ones. The host's copy has all messages.
+  /// Whether a message has memory in the packing buffer. The host's copy has all messages.
   bool takes_memory(const message& m) const { return port_.staged() || !(m.direct || is_box(m)); }
-  // What begins and ends an exchange, by message.
+  // The begin and the end of an exchange by messages.
   void start(void* out, const scratch& s) {
     scratch_ = s;
     out_ = out;
     for (const box_copy& c : blank_) {
-      // On a device that would be a copy between two fences.
+      // On a device this would be a copy between two fences.
       if (on_host && c.writes_one_run()) zero_bytes(element_at(out, c.to_offset, element_), c.elements * size());
       else copy_box(c, zero(), out, size());
     }
@@ -157,8 +156,8 @@ class exchange final : public bound_exchange {
   void spread() const {
     for (const part_copy& p : spread_) copy_box(p.copy, target(p.stage), out_, size());
   }
-  // The scratch memory has three parts: what is sent, what is received, and the staging memory. On the host it has the
-  // first two.
+  // The scratch memory has three parts: send buffer, receive buffer and staging memory. On the host it has the first
+  // two.
   char* receiving() const { return scratch_.memory + receiving_at_; }
   char* host_receiving(const message& m) const { return scratch_.host + receiving_at_ + m.offset * size(); }
   void* target(std::int64_t stage) const {
@@ -198,7 +197,7 @@ class exchange final : public bound_exchange {
     return known;
   }
 
-  /// Where nothing comes from other devices, an offset may only move the copies.
+  /// If no element comes from other devices, an offset may only move the copies.
   [[gnu::cold]] void find_moving_dims() {
     if (members_.size() > 1 || e_.is_region()) return;
     const strides to = strides_of(extents_at(grid_->here()));
@@ -222,7 +221,7 @@ class exchange final : public bound_exchange {
     for (int k = 0; k < max_arity; ++k) same = same && known[as_size(k)] == planned_[as_size(k)];
     if (!same && !move(known)) plan(known);
   }
-  /// Moves the copies to other offsets; false if they are other copies there.
+  /// Moves the copies to other offsets; false if those offsets need other copies.
   bool move(const offsets& known) {
     if (moving_.empty() || !spread_.empty()) return false;
     for (const moving_dim& d : moving_)
@@ -251,7 +250,7 @@ class exchange final : public bound_exchange {
     plan_sends(known);
     messages_.reserve(requests_);
   }
-  /// What this device fills, by where it comes from.
+  /// The boxes that this device fills, by source.
   void plan_receives(const offsets& known) {
     const coordinates& here = grid_->here();
     indexed_vector<message> from(members_.size());
@@ -294,7 +293,7 @@ class exchange final : public bound_exchange {
         });
     }
   }
-  /// What this device sends: what the receivers find by `plan_receives`.
+  /// The boxes that this device sends: those that the receivers find by `plan_receives`.
   void plan_sends(const offsets& known) {
     const coordinates& here = grid_->here();
     for (const member& to : members_) {
@@ -360,7 +359,7 @@ class exchange final : public bound_exchange {
     return make_copy(extents, {}, 0, stride, extents.elements() == 0 ? 0 : offset);
   }
 
-  /// The most that any offsets could ask for.
+  /// Reserves for the worst case over all offsets.
   [[gnu::cold]] void reserve_for_any() {
     const exchange_room room = room_for_any(e_, grid_->here());
     sent_ = room.sent;
@@ -374,7 +373,7 @@ class exchange final : public bound_exchange {
   element element_;
   port port_{};
   bool at_run_time_ = false;
-  /// The offsets of the copies; and the dims along which these may move, if that is all that offsets change.
+  /// The offsets of the copies; and the dims along which the copies may move, if offsets change nothing else.
   offsets planned_{};
   indexed_vector<moving_dim> moving_{};
   indexed_vector<member> members_{};

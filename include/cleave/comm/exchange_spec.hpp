@@ -17,14 +17,14 @@ class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
   virtual scratch_bytes needs() const = 0;
-  /// Sends and receives; `in` has the addresses of the operands, offsets among them, and `out` those of what is filled:
-  /// of several exchanges one after the other. Before `finish`, which must follow, operands may be read but not
-  /// written, and what is filled and the scratch are left alone.
+  /// Sends and receives; `in` has the addresses of the operands, offsets among them, and `out` those of the results,
+  /// for several exchanges one after the other. Until `finish`, which must follow, operands may be read but not
+  /// written, and results and scratch must not be accessed.
   virtual void begin(const void* const* in, void* const* out, const scratch& s) = 0;
   virtual void finish() = 0;
   /// Whether this device exchanges messages with others.
   virtual bool communicates() const = 0;
-  /// Between both: gives MPI the time to move messages.
+  /// Between `begin` and `finish`: gives MPI the time to transfer messages.
   virtual void progress() = 0;
   void run(const void* const* in, void* const* out, const scratch& s) {
     begin(in, out, s);

@@ -6,8 +6,8 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// An all-gather piece by piece: first this device's own block is there, then the block of the next device, and so on
-/// around the ring. Every device gets each block from its owner, and has two pieces on their way while it computes.
+/// An all-gather in pieces around a ring: this device's own block is there first, then the block of the next device,
+/// and so on. Every device receives each block from its owner, with two pieces in flight while it computes.
 /// Communication: as many bytes as the all-gather, as messages by MPI.
 template <class = void>
 class gather_in_pieces : public block_pieces {
@@ -33,10 +33,10 @@ class gather_in_pieces : public block_pieces {
   }
   std::int64_t scratch_bytes() const { return packed_bytes(); }
 
-  /// The piece that is there k-th, k below `count`.
+  /// The k-th piece to arrive, k below `count`.
   const piece& arriving(int k) const { return of(rank_at(k / pieces()), k % pieces()); }
 
-  /// The operand is free afterwards.
+  /// The operand may be overwritten afterwards.
   void begin(const void* in, void* out, char* packed) {
     out_ = out;
     packed_ = packed;
@@ -49,7 +49,7 @@ class gather_in_pieces : public block_pieces {
     posted_ = 0;
     post_up_to(ahead);
   }
-  /// Waits for the piece `arriving(k)`. For one k after the other.
+  /// Waits for the piece `arriving(k)`. To be called for ascending k.
   void await(int k) {
     post_up_to(k + ahead);
     if (k < pieces()) {
@@ -60,14 +60,14 @@ class gather_in_pieces : public block_pieces {
     received_[m].wait();
     if (!direct()) copy_box(received(m).copy, packed_, out_, size());
   }
-  /// After the last piece: what was sent is free.
+  /// After the last piece: completes the sends.
   void finish() {
     post_up_to(count());
     sent_.wait();
   }
 
  private:
-  /// Pieces that are on their way at the same time.
+  /// Pieces in flight at the same time.
   static constexpr int ahead = 2;
 
   const piece& received(int m) const { return arriving(m + pieces()); }

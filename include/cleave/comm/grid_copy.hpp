@@ -12,7 +12,7 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// A tensor of one grid as it is to be on another one.
+/// A tensor of one grid and its layout on another one.
 struct grid_transfer {
   cleave::element element = cleave::element::none;
   /// Dims are in the order of the target.
@@ -26,13 +26,13 @@ struct grid_transfer {
 /// The devices of a grid among the ranks of a communicator.
 struct device_ranks {
   axis_sizes sizes{};
-  /// Whether this rank is a device, and where it stands.
+  /// Whether this rank is a device, and its coordinates.
   bool active = false;
   coordinates here{};
-  /// By device its rank, and by rank its device; -1: none.
+  /// The rank of each device, and the device of each rank; -1: none.
   indexed_vector<int> rank_of{}, device_at{};
 };
-/// Those of a grid among the ranks that it was made from.
+/// The devices of a grid among the ranks that it was made from.
 [[gnu::cold]] inline device_ranks devices_of(const grid_state& g) {
   device_ranks made{g.sizes(), g.active(), g.here(), {}, {}};
   made.device_at.resize(as_size(g.everyone().size), -1);
@@ -43,19 +43,19 @@ struct device_ranks {
   return made;
 }
 
-/// From any layout on one grid to any layout on another, over one communicator: every device receives just what it
-/// lacks, each part of a source shard from one of its owners, which take turns. Who sends what follows from sizes and
-/// layouts alone, so nothing has to be agreed. A partial source is combined by its own devices first; of a partial
-/// target the devices with coordinate 0 receive the value.
-/// Communication: one message for each source shard that a device needs a part of; none for empty parts. Before it, of
-/// a partial source, one all-reduce of its shard.
+/// From any layout on one grid to any layout on another, over one communicator: every device receives only the elements
+/// that it lacks, each part of a source shard from one of its owners, which alternate. Senders and receivers follow
+/// from sizes and layouts alone, so ranks need no negotiation. A partial source is first reduced by its own devices; of
+/// a partial target the devices with coordinate 0 receive the value.
+/// Communication: one message for each source shard that a device needs a part of; none for empty parts. Before it, if
+/// the source is partial, one all-reduce of its shard.
 class grid_copy {
  public:
   /// Both grids are made from one communicator. Collective over the devices of `from`.
   grid_copy(grid_state& from, grid_state& to, const grid_transfer& t)
       : grid_copy(from.everyone(), devices_of(from), devices_of(to), &from, t) {}
-  /// The devices of two grids are among `ranks`. `source_grid` is that of the devices in `from`, on these devices.
-  /// Collective over the devices of `from`.
+  /// The devices of two grids are among `ranks`. `source_grid` is the grid of `from`, on its devices. Collective over
+  /// the devices of `from`.
   grid_copy(const group& ranks, const device_ranks& from, const device_ranks& to, grid_state* source_grid,
             const grid_transfer& t)
       : element_(t.element), combine_(t.to.combine()), parts_(ranks, t.element) {
@@ -85,7 +85,7 @@ class grid_copy {
       first_->run(in, reduced_.get(), {nullptr, as<char>(first_host_.get())});
       in = reduced_.get();
     }
-    // If both overlap in memory, the parts that arrive must not land on those that are still to be sent.
+    // If both overlap in memory, received parts must not overwrite parts that are still to be sent.
     void* const result = out;
     if (overlap(in, in_bytes_, out, out_bytes_)) {
       if (!aside_) aside_ = allocate(out_bytes_);
@@ -115,7 +115,7 @@ class grid_copy {
     box held(const coordinates& at) const { return box_of(t.global, t.from, at, sizes); }
     std::int64_t shards() const { return sizes.product(sharded); }
     std::int64_t replicas() const { return sizes.product(~sharded); }
-    /// Which shard a device has, and which of its owners it is.
+    /// The shard of a device, and its number among the owners of the shard.
     std::int64_t shard_of(const coordinates& at) const { return index_along(sharded, at, sizes); }
     std::int64_t replica_of(const coordinates& at) const { return index_along(~sharded, at, sizes); }
     coordinates device(std::int64_t shard, std::int64_t replica) const {

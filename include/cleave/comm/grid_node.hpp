@@ -10,12 +10,12 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// A communicator of some devices of a grid, and what they share. It stays where it is made.
+/// A communicator of some devices of a grid, and the memory that they share. Its address is stable.
 struct kept_group {
   group ranks{};
-  /// Its ranks on this node, if it has others too.
+  /// Its ranks on this node, if it spans several nodes.
   group near{};
-  /// Of all its ranks, or of those on this node.
+  /// For all its ranks, or for those on this node.
   node_group together{};
   indexed_vector<int> on_node{};
   /// For kernels of the user.
@@ -56,13 +56,13 @@ class grid_node {
     if (setting == store_setting::streaming || (setting == store_setting::automatic && !crowded_ && streams(most[1])))
       long_stores_ = stores::past_caches;
   }
-  /// Gives the communicator back. After MPI_Finalize there is nothing to give.
+  /// Frees the communicator. After MPI_Finalize this does nothing.
   void release() {
     if (made()) MPI_Comm_free(&here_.handle);
   }
 
-  /// Lets the ranks of a group use memory for their collectives: all of them if they are on this node, else those that
-  /// are, if the group has equally many on each node. Collective over the group.
+  /// Lets the ranks of a group use shared memory for their collectives: all ranks if they are on one node, else those
+  /// on this node, if the group has equally many on each node. Collective over the group.
   [[gnu::cold]] void join(kept_group& g) const {
     find(g, here_.handle);
     int count = 0, first = g.ranks.size, index = 0;
@@ -71,10 +71,10 @@ class grid_node {
     if (count != g.ranks.size) return divide(g, count, first, index);
     if (g.together.make(g.ranks, crowded_, long_stores_)) g.ranks.together = &g.together;
   }
-  /// Takes it from them where groups over the same axes would add up in another order, so that what is replicated over
-  /// other axes has the same bits everywhere. Collective over the devices of the grid.
+  /// Undoes `join` if groups over the same axes would combine in different orders, so that values replicated over other
+  /// axes have the same bits everywhere. Collective over the devices of the grid.
   [[gnu::cold]] static void agree(kept_group& g, const group& devices) {
-    // Of each rank of a group: the first one on its node, if nodes add up first.
+    // For each rank of a group: the first rank on its node, if nodes reduce first.
     int first = 0;
     while (first < g.ranks.rank && (g.ranks.inside == nullptr || g.on_node[first] < 0)) ++first;
     const int own = g.ranks.together != nullptr ? -1 : g.ranks.inside != nullptr ? first : -2;
@@ -89,7 +89,7 @@ class grid_node {
     for (int r = 0; r < size; ++r)
       if (most[r] != -most[size + r]) g.ranks.together = g.ranks.inside = nullptr;
   }
-  /// Lets the ranks of a group use memory for messages. Collective over the devices of the grid at the first time.
+  /// Lets the ranks of a group use shared memory for messages. First call: collective over the grid's devices.
   [[gnu::cold]] void connect(kept_group& g) {
     find(g, here_.handle);
     if (!asked_for_pipes_) has_pipes_ = here_.size > 1 && pipes_.make(here_, crowded_, long_stores_);
@@ -99,14 +99,14 @@ class grid_node {
   }
 
  private:
-  /// Whether the ranks of a node exchange long operands faster past the caches, as this process has measured once; else
-  /// `not_measured`.
+  /// Whether non-temporal stores are faster for long operands between the ranks of a node, as measured once by this
+  /// process; else `not_measured`.
   static constexpr int not_measured = 2;
   static int& measured() {
     static int answer = not_measured;
     return answer;
   }
-  /// `known`: the largest answer of all ranks. If one of them has none, all measure. Collective over the node.
+  /// `known`: the largest answer of all ranks. If one of them has no answer, all measure. Collective over the node.
   [[gnu::cold]] bool streams(int known) const {
     node_group all;
     if (known == not_measured && has_stores_past_caches && here_.size > 1 && all.make(here_, false, stores::in_caches))
@@ -124,14 +124,14 @@ class grid_node {
     largest_of(g.ranks, g.together.make(g.near, crowded_, long_stores_) ? 0 : 1, 0, most);
     if (most[0] == 0) g.ranks.inside = &g.together;
   }
-  /// The largest of two numbers of each rank.
+  /// The maximum of each of two numbers over all ranks.
   [[gnu::cold]] static void largest_of(const group& g, int a, int b, int (&most)[2]) {
     const int mine[2] = {a, b};
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Iallreduce(mine, most, 2, MPI_INT, MPI_MAX, g.handle, &request), "MPI_Iallreduce");
     check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
   }
-  /// Which rank of the node each rank of a group is; -1 for ranks of other nodes.
+  /// For each rank of a group its rank on the node; -1 for ranks of other nodes.
   [[gnu::cold]] static void find(kept_group& g, MPI_Comm node) {
     if (!g.on_node.empty()) return;
     indexed_vector<int> ranks;

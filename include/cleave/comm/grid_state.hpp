@@ -27,8 +27,8 @@
 
 namespace cleave { inline namespace v0 {
 
-/// The ranks of a communicator that a grid uses: device d is rank first + stride * d, or, of a list, the rank at place
-/// d: `on_ranks{.list = {3, 1, 2, 0}}`.
+/// The ranks of a communicator that a grid uses: device d is rank first + stride * d, or entry d of a list:
+/// `on_ranks{.list = {3, 1, 2, 0}}`.
 struct on_ranks {
   int first = 0;
   int stride = 1;
@@ -39,13 +39,13 @@ struct on_ranks {
   }
 };
 
-/// What checked mode looks for. Off by default, since it communicates and reads all arguments at every call; CMake's
-/// CLEAVE_CHECKED turns it on for all grids of a program, and so does the environment: CLEAVE_CHECKED=on, off or nan.
+/// The checks of checked mode. Off by default, since they communicate and read all arguments at every call; CMake's
+/// CLEAVE_CHECKED turns them on for all grids of a program, and so does the environment: CLEAVE_CHECKED=on, off or nan.
 struct checks {
   /// Whether all ranks make the same calls with the same sizes in the same order, whether numbers and replicated
-  /// tensors among the arguments are the same wherever they are, and whether loops run equally often.
+  /// tensors among the arguments are equal on all of them, and whether loops have equal trip counts.
   bool calls = false;
-  /// Which operation makes the first NaN.
+  /// Which operation produces the first NaN.
   bool nans = false;
   /// Seconds that a rank waits for the others. CLEAVE_TIME_LIMIT in the environment sets it.
   double time_limit = 8;
@@ -53,13 +53,13 @@ struct checks {
   bool any() const { return calls || nans; }
 };
 
-/// What a grid starts with: CLEAVE_CHECKED where the environment has it, else what the program was compiled with.
+/// The initial checks of a grid: CLEAVE_CHECKED if the environment sets it, else the setting of the build.
 inline checks checks_of_environment() {
   checks c;
 #if defined(CLEAVE_CHECKED) && CLEAVE_CHECKED
   c.calls = true;
 #endif
-  // As compiled, where the environment has no word.
+  // As compiled, if the environment does not set it.
   const std::string_view word = word_of_environment("CLEAVE_CHECKED", {"", "on", "nan", "off", "1", "0"});
   c.nans = word == "nan";
   if (!word.empty()) c.calls = c.nans || word == "on" || word == "1";
@@ -67,8 +67,8 @@ inline checks checks_of_environment() {
   return c;
 }
 
-/// A mesh at run time: communicators, and what was bound to it. Shared by the grid and its tensors, so that it lives as
-/// long as any of them; its end may come after MPI_Finalize.
+/// A mesh at run time: communicators, and objects bound to it. Shared by the grid and its tensors, so that it lives as
+/// long as any of them; it may be destroyed after MPI_Finalize.
 class grid_state {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
@@ -86,19 +86,19 @@ class grid_state {
 
   const mesh_value& mesh() const { return mesh_; }
   const axis_sizes& sizes() const { return sizes_; }
-  /// Where this rank stands. Rank r of the communicator is device r: the last axis runs fastest.
+  /// The coordinates of this rank. Rank r of the communicator is device r: the last axis runs fastest.
   const coordinates& here() const { return here_; }
-  /// The devices. Outside of them the rank is -1 and there is no communicator.
+  /// The devices. On other ranks the rank is -1 and there is no communicator.
   const comm::group& world() const { return world_; }
   /// All ranks of the communicator that the grid was made from.
   const comm::group& everyone() const { return everyone_; }
   /// Whether this rank is one of the devices.
   bool active() const { return world_.rank >= 0; }
   const checks& checked() const { return checked_; }
-  /// Whether steps compute while messages are under way.
+  /// Whether steps compute while messages are in flight.
   bool overlaps() const { return overlaps_; }
-  /// Turns checks on or off. Collective over all ranks; what one of them asks for holds for all, with the longest
-  /// limit. Throws environment_error on all ranks if a limit is no number above 0, as in the environment.
+  /// Turns checks on or off. Collective over all ranks: a check that one of them turns on holds for all, with the
+  /// longest limit. Throws environment_error on all ranks if a limit is not above 0, as for the environment variable.
   void check(const checks& c) {
     require_usable();
     const bool fits = c.time_limit > 0 && c.time_limit <= std::numeric_limits<double>::max();
@@ -109,15 +109,15 @@ class grid_state {
     if (checked_.any() && active() && !agreement_)
       agreement_ = owned<comm::agreement>(new comm::agreement(world_.handle));
   }
-  /// In checked mode: throws agreement_error on all devices where not all of them make this call, or one of them does
-  /// not come in time. Collective over the devices. The call is known from now on by its number and name.
+  /// In checked mode: throws agreement_error on all devices if not all of them make this call, or one of them does not
+  /// arrive in time. Collective over the devices. From now on the number and the name identify the call.
   void same_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
     if (checked_.any() && active()) check_call(name, plan, sizes);
   }
   /// The call that is checked.
   const std::string& call_name() const { return call_name_; }
-  /// Runs what waits for other devices no longer than the limit. Where one does not come the ranks are out of step, so
-  /// that nothing can be called on this grid any more.
+  /// Runs an operation that waits for other devices, for at most the limit. If a device does not arrive, the ranks are
+  /// out of step, and no further call on this grid is possible.
   template <class F>
   std::invoke_result_t<F&> timed(F&& f) {
     try {
@@ -138,7 +138,7 @@ class grid_state {
     return after / part_.stride < sizes_.devices() ? after / part_.stride : -1;
   }
   int rank_of(std::int64_t device) const { return part_[device]; }
-  /// A number that no other grid of this process has or had.
+  /// A number that is unique among the grids of this process.
   std::int64_t id() const { return id_; }
 
   /// The devices as a group for messages. Collective over the whole grid when asked for the first time.
@@ -153,13 +153,13 @@ class grid_state {
   /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one
   /// with the lowest id major. Collective over the whole grid when asked for the first time.
   const comm::group& group_of(axis_set axes) { return group_over(axes).ranks; }
-  /// The same, and they may send each other messages. Collective in the same way.
+  /// The same, ready for messages between them. Collective in the same way.
   const comm::group& connected(axis_set axes) { return connected(group_over(axes)); }
   /// The same devices in the order of the blocks of a dim that is sharded over a list of axes, or in the reverse order.
   const comm::group& in_order(axis_list list, bool backwards) { return group_over(list, backwards).ranks; }
   const comm::group& connected(axis_list list) { return connected(group_over(list, false)); }
-  /// A communicator of the same devices on which only kernels of the user communicate, who may receive with any tag:
-  /// messages of steps that are in flight never meet theirs. Collective in the same way.
+  /// A communicator of the same devices for kernels of the user only, who may receive with any tag: they never match
+  /// messages of steps in flight. Collective in the same way.
   MPI_Comm of_kernels(axis_set axes) {
     comm::kept_group& g = group_over(axes);
     connected(g);
@@ -167,21 +167,21 @@ class grid_state {
       guarded([&] { comm::check(MPI_Comm_dup(g.ranks.handle, &g.of_kernels), "MPI_Comm_dup"); });
     return g.of_kernels;
   }
-  /// Where rank `r` of the group over `axes` stands.
+  /// The coordinates of rank `r` of the group over `axes`.
   coordinates member(axis_set axes, std::int64_t r) const { return moved_along(axes, here_, r, sizes_); }
 
-  /// What was made once for plans and extents.
+  /// Objects bound to plans and extents.
   bindings& bound() { return bound_; }
   /// The workspace that all plans share.
   const workspace_pool& workspace() const { return workspace_; }
-  /// Makes the workspace of a depth of nested calls at least so large on this device. Throws memory_error on all
+  /// Makes the workspace of a depth of nested calls at least this large on this device. Throws memory_error on all
   /// devices if one of them cannot. Collective over the devices.
   [[gnu::cold]] void reserve_workspace(std::size_t depth, std::int64_t bytes, std::int64_t host_bytes) {
     const bool allocated = workspace_.grow(depth, bytes, host_bytes);
     try {
       agree_on_memory(allocated, bytes + host_bytes, "the workspace of a plan");
     } catch (const memory_error&) {
-      // A device lost the memory of its other plans: on all devices they ask again.
+      // A device lost the memory of its other plans: on all devices they request it again.
       workspace_.forget();
       throw;
     }
@@ -190,8 +190,8 @@ class grid_state {
   [[gnu::cold]] void release_workspace() {
     if (bound_.depth() == 0) workspace_.release();
   }
-  /// How many extents of a plan stay bound. Collective over all ranks; the least number that one of them gives holds
-  /// for all.
+  /// The limit of bound extents per plan. Collective over all ranks; the least number that one of them gives holds for
+  /// all.
   void keep_extents(std::int64_t mine) {
     require_usable();
     std::int64_t least = mine;
@@ -200,15 +200,15 @@ class grid_state {
     bound_.keep_extents(std::max<std::int64_t>(least, 1));
   }
 
-  /// After a failed call of MPI the ranks may be out of step, so nothing is called again.
+  /// After a failed call of MPI the ranks may be out of step, so no call is made again.
   bool broken() const { return broken_; }
   void set_broken() { broken_ = true; }
-  /// Throws where nothing may be called on this grid: mpi_error after a failure, environment_error after MPI_Finalize.
+  /// Throws if the grid is unusable: mpi_error after a failure, environment_error after MPI_Finalize.
   void require_usable() const {
     if (broken_) throw mpi_error(wording::grid_broken(), MPI_ERR_OTHER);
     if (!of_session_) comm::require_mpi();
   }
-  /// Whether something holds on all devices. Collective over the devices: one small MPI_Allreduce.
+  /// Whether a condition holds on all devices. Collective over the devices: one small MPI_Allreduce.
   [[gnu::cold]] bool holds_everywhere(bool here) {
     const int mine = here ? 1 : 0;
     int all = mine;
@@ -216,7 +216,7 @@ class grid_state {
       guarded([&] { comm::check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, world_.handle), "MPI_Allreduce"); });
     return all != 0;
   }
-  /// Throws memory_error on all devices where one of them could not allocate. Collective over the devices: one small
+  /// Throws memory_error on all devices if one of them could not allocate. Collective over the devices: one small
   /// MPI_Allreduce.
   [[gnu::cold]] void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {
     std::int64_t mine[2] = {allocated ? 0 : bytes, allocated ? -1 : world_.rank}, all[2] = {};
@@ -225,8 +225,8 @@ class grid_state {
       guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
     if (all[1] >= 0) raise<memory_error>(wording::rank_out_of_memory(all[0], what, all[1]));
   }
-  /// Runs what communicates on this grid: throws mpi_error if the grid is broken, and breaks it where a call of MPI
-  /// fails.
+  /// Runs an operation that communicates on this grid: throws mpi_error if the grid is broken, and breaks it if a call
+  /// of MPI fails.
   template <class F>
   std::invoke_result_t<F&> guarded(F&& f) {
     require_usable();
@@ -244,7 +244,7 @@ class grid_state {
     comm::kept_group group{};
   };
 
-  /// Of the keys of groups: those whose order is that of blocks.
+  /// Marks the keys of groups in block order.
   static constexpr std::uint64_t ordered_key = std::uint64_t{1} << 63;
 
   comm::kept_group& group_over(axis_set axes) {
@@ -270,8 +270,8 @@ class grid_state {
       return g;
     });
   }
-  /// Null if all messages go by MPI: if a rank asks for it, and where MPI reaches the memory of devices itself.
-  /// Collective over the devices at the first time.
+  /// Null if all messages use MPI: if a rank asks for it, or if MPI accesses device memory itself. The first call is
+  /// collective over the devices.
   [[gnu::cold]] comm::grid_node* node() {
     if (!on_host || only_mpi_ || world_.size == 1) return nullptr;
     if (!node_.made()) node_.make(world_, stores_);
@@ -296,8 +296,8 @@ class grid_state {
     return g;
   }
 
-  /// Cold, and behind a constructor that is not inlined: g++ takes a function that calls a cold one in any case for
-  /// cold as well, and would not vectorise the loops of a user's function that makes a grid.
+  /// Cold, and behind a constructor that is not inlined: g++ treats a function that always calls a cold one as cold
+  /// too, and would not vectorise the loops of a user's function that makes a grid.
   [[gnu::cold]] void open(MPI_Comm comm, const std::vector<std::int64_t>& sizes, bool is_part) {
     static std::atomic<std::int64_t> grids{0};
     id_ = ++grids;
@@ -333,7 +333,7 @@ class grid_state {
     if (!checked_.calls) return;
     timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
   }
-  /// Reads what the environment says of grids; its fault, if there is one.
+  /// Reads the environment variables of grids; returns the fault, if there is one.
   [[gnu::cold]] static std::exception_ptr fault_of_environment(checks& asked) {
     try {
       asked = checks_of_environment();
@@ -349,7 +349,7 @@ class grid_state {
   }
   [[gnu::cold]] void agree(const std::vector<std::int64_t>& given, bool is_part, const checks& asked,
                            const std::exception_ptr& misspelt) {
-    // Largest and, negated, smallest of what the ranks were given, so that all ranks find the same fault.
+    // Maxima and, negated, minima of the arguments over all ranks, so that all ranks find the same fault.
     constexpr int fields = max_axes + 9, first = max_axes + 1, stride = max_axes + 2, checked = max_axes + 3,
                   only_mpi = max_axes + 4, at_once = max_axes + 5, faulty = max_axes + 6, part = max_axes + 7,
                   stored = max_axes + 8;
@@ -398,7 +398,7 @@ class grid_state {
     if (part_.first < 0 || part_.stride < 1 || last >= everyone_.size)
       raise<mesh_error>(wording::mesh_part_outside(part_.first, part_.stride, last, everyone_.size));
   }
-  /// Whether a communicator can have as many ranks as the sizes multiply to, which are at least 1 each.
+  /// Whether a communicator can have as many ranks as the product of the sizes, which are at least 1 each.
   bool are_countable() const {
     std::int64_t n = 1;
     for (const std::int64_t size : sizes_.of) {
@@ -426,8 +426,8 @@ class grid_state {
     workspace_.release();
     int finalized = 0;
     if (!of_session_) MPI_Finalized(&finalized);
-    // Messages of a broken grid may still be on their way. An MPI that gives the number of a freed communicator to a
-    // new one, as MPICH does, would let the new one receive them: so those of a broken grid are kept.
+    // Messages of a broken grid may still be in transit. An MPI that reuses the number of a freed communicator, as
+    // MPICH does, would let the new one receive them: so the communicators of a broken grid are kept.
     if (finalized != 0 || broken_) {
       if (agreement_) agreement_->forget();
       return;
@@ -449,13 +449,13 @@ class grid_state {
   comm::kept_group world_node_{};
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;
-  /// How the ranks of a node write what others read.
+  /// The stores with which the ranks of a node write shared data.
   store_setting stores_ = store_setting::automatic;
   bindings bound_{};
   workspace_pool workspace_{};
   std::int64_t id_ = 0;
   bool broken_ = false;
-  /// Whether MPI was begun by a session alone. Then MPI_Finalize says nothing, and the grid ends before the session.
+  /// Whether MPI was initialised by sessions only. Then MPI_Finalize says nothing; the grid ends before the session.
   bool of_session_ = false;
   bool asks_for_checks_ = false;
   checks checked_{};

@@ -11,9 +11,9 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Several exchanges, of any element types, whose messages to one device travel as one. None of them has offsets that
-/// are known only at run time.
-/// Communication: one message for each device that has something that another one needs; long ones travel alone.
+/// Several exchanges, of any element types, whose messages to one device are joined into one. None of them has offsets
+/// that are known only at run time.
+/// Communication: one message for each pair of devices that exchange elements; long messages are sent separately.
 template <class = void>
 class joined_exchange final : public bound_exchange {
  public:
@@ -23,7 +23,7 @@ class joined_exchange final : public bound_exchange {
       const std::size_t own = e.in.size(), number = parts_.size();
       parts_.push_back({owned<exchange<>>(new exchange<>(grid, std::move(e))), operands, number});
       operands += own;
-      // Larger elements come first in a message, so that all lie at multiples of their size.
+      // Larger elements come first in a message, so that all are aligned to their size.
       for (std::size_t i = number; i > 0 && parts_[i - 1].one->size() < parts_[i].one->size(); --i)
         std::swap(parts_[i - 1], parts_[i]);
     }
@@ -84,12 +84,12 @@ class joined_exchange final : public bound_exchange {
 
  private:
   using message = typename exchange<>::message;
-  /// One of the exchanges, where its operands begin among those of all, and its number as they were given.
+  /// One of the exchanges, the index of its first operand, and its number in the given order.
   struct part {
     owned<exchange<>> one;
     std::size_t first_operand, number;
   };
-  /// What travels together to or from a device: so many bytes, from an offset among those of its direction on.
+  /// A joined message to or from a device: its length in bytes, and its offset among those of its direction.
   struct joined {
     int rank = 0;
     std::int64_t messages = 0, bytes = 0, offset = 0;
@@ -98,9 +98,9 @@ class joined_exchange final : public bound_exchange {
   char* landing(const joined& j) const { return scratch_.memory + receiving_at_ + j.offset; }
   char* host_landing(const joined& j) const { return scratch_.host + receiving_at_ + j.offset; }
 
-  /// Finds what travels together in a direction, and gives all messages of the direction their memory; its bytes. Both
-  /// sides of a message know its length, and so decide alike: between two devices first what travels together, then
-  /// the others in the order of the parts.
+  /// Finds the joined messages of a direction, and assigns memory to all messages of the direction; returns its bytes.
+  /// Both sides of a message know its length, and so decide the same: for each pair of devices first the joined
+  /// messages, then the others in the order of the parts.
   [[gnu::cold]] std::int64_t join(indexed_vector<joined>& all, bool sends) {
     const std::int64_t widest = parts_.front().one->size();
     const auto aligned_to = [](std::int64_t bytes, std::int64_t size) { return (bytes + size - 1) / size * size; };
@@ -121,7 +121,7 @@ class joined_exchange final : public bound_exchange {
         ++j.messages;
         j.bytes += m.elements * p.one->size();
       }
-    // One that is alone stays what it is.
+    // A joined message with one part stays a single message.
     all.remove_if([](const joined& j) { return j.messages == 1; });
     std::int64_t total = 0, requests = 0;
     for (joined& j : all) {

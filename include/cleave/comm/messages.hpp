@@ -8,20 +8,20 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Messages under way between ranks: through shared memory to those of the same node, by MPI to the others. Room for
-/// the requests is kept from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
+/// Messages in flight between ranks: through shared memory to those of the same node, by MPI to the others. Memory for
+/// the requests is reused from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
 class messages {
  public:
-  /// With a tag of their own, messages of MPI may be sent in another order than others of the same ranks.
+  /// With a separate tag, messages of MPI may be sent in another order than other messages of the same ranks.
   explicit messages(int tag = 1) : tag_(tag) {}
   messages(messages&&) = default;
   messages& operator=(messages&&) = default;
-  /// After a failure some may still be open: MPI writes to no memory that is given back.
+  /// After a failure some may still be open: MPI then writes to no freed memory.
   ~messages() {
     if (!requests_.empty()) abandon();
   }
 
-  /// How many requests a message of so many elements takes, and messages of so many elements each.
+  /// The number of requests for a message of this many elements, and for a message of each block.
   static std::int64_t requests_for(std::int64_t elements) { return (elements + count_limit() - 1) / count_limit(); }
   static std::int64_t requests_for(const rank_blocks& blocks) {
     std::int64_t n = 0;
@@ -51,7 +51,7 @@ class messages {
   }
   /// Whether messages to and from a rank go through shared memory, so that boxes need not be packed before.
   static bool on_node(int rank, const group& g) { return g.node_rank(rank) >= 0; }
-  /// To and from ranks of the same node: boxes in memory, which must stay where they are until all has arrived.
+  /// To and from ranks of the same node: boxes in memory, whose addresses must stay valid until all has arrived.
   void send(const box_copy& box, const void* from, element e, int to, const group& g) {
     send_on_node(from, box.elements * size_of(e), g.node_rank(to), g, &box, size_of(e));
   }
@@ -66,7 +66,7 @@ class messages {
     start(in, to, out, from, e, g, copy);
     wait();
   }
-  /// The same without waiting for the end.
+  /// The same without waiting for completion.
   template <class Copy>
   void start(const void* in, const rank_blocks& to, void* out, const rank_blocks& from, element e, const group& g,
              const Copy& copy) {
@@ -78,7 +78,7 @@ class messages {
       copy(element_at(out, from.offset(g.rank), e), element_at(in, to.offset(g.rank), e),
            to.count(g.rank) * size_of(e));
   }
-  /// Lets messages go on: many MPI move long ones only while they are called. Whether all are complete.
+  /// Makes progress: many MPI libraries transfer long messages only inside calls. Returns whether all are complete.
   bool progress() {
     if (pipes_ != nullptr && open_ != 0) pipes_->progress();
     if (requests_.empty()) return open_ == 0;
@@ -121,7 +121,7 @@ class messages {
     requests_.clear();
     receives_.clear();
   }
-  /// Whether the others still answer is not known, so nothing is waited for.
+  /// The others may no longer answer, so this does not wait.
   [[gnu::cold]] void abandon() {
     int finalized = 0;
     MPI_Finalized(&finalized);

@@ -36,7 +36,7 @@ class mask {
   std::int64_t elements_;
 };
 
-/// Dims are sharded over more axes: every device keeps a part of what it has. Blocks must nest. Communication: none.
+/// Dims are sharded over more axes: every device keeps a part of its shard. Blocks must nest. Communication: none.
 class slice {
  public:
   slice(grid_state& grid, const transfer& t) : element_(t.element) {
@@ -51,7 +51,7 @@ class slice {
   box_copy copy_{};
 };
 
-/// Whether a collective works on any blocks, or only on blocks that stay inside those of the axes left alone.
+/// Whether a collective supports any blocks, or only blocks that stay inside those of the unchanged axes.
 enum class works_on { any_blocks, nested_blocks };
 
 /// Which class a collective of a plan becomes when it is bound to sizes.
@@ -70,12 +70,12 @@ struct collectives : bound_as<kind::slice, slice, works_on::nested_blocks>,
                      bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
                      bound_as<kind::collective_permute, collective_permute, works_on::any_blocks> {};
 
-/// A move of a plan bound to sizes: the collective that the plan names, or what it becomes for uneven blocks. An
-/// interface, so that a program compiles the collectives that it has and no others.
+/// A move of a plan bound to sizes: the collective that the plan names, or its replacement for uneven blocks. An
+/// interface, so that a program compiles only the collectives that it uses.
 class bound_move {
  public:
   virtual ~bound_move() = default;
-  /// Scratch memory that `run` must be given.
+  /// Scratch memory that the caller passes to `run`.
   virtual scratch_bytes needs() const = 0;
   virtual void run(const void* in, void* out, const scratch& s) = 0;
 };
@@ -91,7 +91,7 @@ class move_by final : public bound_move {
   Call call_;
 };
 
-/// All devices reduce everything first; then each fetches what it lacks of its block.
+/// All devices reduce everything first; then each fetches the elements of its block that it lacks.
 template <class = void>
 class reduced_and_fetched final : public bound_move {
  public:

@@ -6,12 +6,12 @@
 #include <cleave/comm/all_reduce_in_flight.hpp>
 #include <cleave/comm/collective_permute.hpp>
 
-// Moves that go on while other steps compute: between ranks of several nodes, where the data are on the host. Ranks of
-// one node copy from each other; nobody moves data while they compute.
+// Moves that overlap with other steps: between ranks of several nodes, with the data on the host. Ranks of one node
+// copy from each other; no data moves while they compute.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Every device sends each other one its block, and combines what it receives of its own one.
+/// Every device sends each other device one block, and combines the received parts of its own block.
 template <class = void>
 class reduce_scatter_in_flight final : public bound_exchange {
  public:
@@ -49,8 +49,8 @@ class reduce_scatter_in_flight final : public bound_exchange {
   void* out_ = nullptr;
 };
 
-/// All-gather and all-to-all: every device sends each other one its shard, or the part of it that is the other's from
-/// now on.
+/// All-gather and all-to-all: every device sends each other device its shard, or the part of it that the other holds in
+/// the new layout.
 template <class = void>
 class blocks_in_flight final : public bound_exchange {
  public:
@@ -93,7 +93,7 @@ class blocks_in_flight final : public bound_exchange {
   void *arriving_ = nullptr, *out_ = nullptr;
 };
 
-/// Every device fetches what it lacks.
+/// Every device fetches the elements that it lacks.
 template <class = void>
 class permute_in_flight final : public bound_exchange {
  public:
@@ -114,8 +114,8 @@ class permute_in_flight final : public bound_exchange {
   void* out_ = nullptr;
 };
 
-/// Binds a move that may go on while others compute; null where it does not. Collective over the grid. `number` is that
-/// of its step, the same on all devices.
+/// Binds a move that may overlap with other steps; null if it does not. Collective over the grid. `number` is the
+/// number of its step, the same on all devices.
 template <kind Move>
 [[gnu::cold]] owned<bound_exchange> make_move_in_flight(grid_state& grid, const transfer& t,
                                                         [[maybe_unused]] std::size_t number) {

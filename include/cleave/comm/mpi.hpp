@@ -18,7 +18,7 @@
 #include <limits>
 #include <string>
 
-// MPI behind 64-bit counts: one call where the count fits, chunks where it does not, the same on every rank.
+// MPI behind 64-bit counts: one call if the count fits, else chunks, the same on every rank.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
@@ -29,14 +29,14 @@ namespace cleave { inline namespace v0 { namespace comm {
   MPI_Error_string(code, text, &length);
   throw mpi_error(wording::mpi_failed(call, std::string_view(text, as_size(length))), code);
 }
-/// Throws mpi_error where a call of MPI returned a failure.
+/// Throws mpi_error if a call of MPI returned a failure.
 inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS) fail(code, call);
 }
 
-/// Whether a communicator comes from a session of MPI 4: MPI_Init was never called, which makes all others. MPI does
-/// not say whether there are sessions, so whoever has a communicator of one must keep the session. The two that MPI
-/// defines are only compared with: without MPI_Init no call may be given them, not even one that asks what they are.
+/// Whether a communicator comes from a session of MPI 4: MPI_Init, which all other communicators need, was never
+/// called. MPI cannot list sessions, so the owner of such a communicator must keep the session. The two predefined
+/// communicators are only compared with: without MPI_Init no call may take them, not even a query.
 inline bool is_of_session([[maybe_unused]] MPI_Comm comm) {
 #ifdef MPI_SESSION_NULL
   int begun = 0;
@@ -47,7 +47,7 @@ inline bool is_of_session([[maybe_unused]] MPI_Comm comm) {
 #endif
 }
 
-/// Throws environment_error where MPI_Init was not called, or MPI_Finalize was, since calling MPI then would abort.
+/// Throws environment_error if MPI_Init was not called, or MPI_Finalize was, since calling MPI then would abort.
 inline void require_mpi() {
   int done = 0;
   MPI_Finalized(&done);
@@ -66,7 +66,7 @@ inline std::int64_t& count_limit() {
   return limit;
 }
 
-/// The datatype of an element. bool travels as a byte: MPI has no maximum of logicals.
+/// The datatype of an element. bool is sent as a byte: MPI has no maximum of logicals.
 inline MPI_Datatype datatype_of(element e) {
   switch (e) {
     case element::boolean:
@@ -78,7 +78,7 @@ inline MPI_Datatype datatype_of(element e) {
     case element::u64: return MPI_UINT64_T;
     case element::f32: return MPI_FLOAT;
     case element::f64: return MPI_DOUBLE;
-    // MPI has no such numbers; comm/operation.hpp adds them up.
+    // MPI has no such types; comm/operation.hpp adds them.
     case element::bf16:
     case element::f16: return MPI_UINT16_T;
     case element::c64: return MPI_C_FLOAT_COMPLEX;
@@ -88,14 +88,14 @@ inline MPI_Datatype datatype_of(element e) {
   return MPI_BYTE;
 }
 
-/// A device, or a number of devices, as MPI takes it: no communicator has more ranks than an int can count.
+/// A device, or a number of devices, as an int for MPI: no communicator has more ranks than an int can count.
 constexpr int rank_number(std::int64_t device) { return as_int(device); }
 
 class node_group;
 class node_pipes;
 
-/// A communicator of devices that differ on some axes only. What is faster through shared memory than by MPI goes there
-/// wherever a pointer is set; whoever communicates chooses nothing else.
+/// A communicator of devices that differ on some axes only. Each pointer, if set, selects shared memory in place of MPI
+/// for its kind of communication; callers make no other choice.
 struct group {
   MPI_Comm handle = MPI_COMM_NULL;
   int size = 1;
@@ -113,15 +113,15 @@ struct group {
   int node_rank(int r) const { return pipes == nullptr ? -1 : on_node[r]; }
 };
 
-/// One block of elements for each rank of a group, one after another in memory unless an offset is given.
+/// One block of elements for each rank of a group, contiguous in memory unless an offset is given.
 class rank_blocks {
  public:
   rank_blocks() = default;
-  /// Blocks with these counts, each of so many elements.
+  /// Blocks with these counts, each count in units of this many elements.
   explicit rank_blocks(const indexed_vector<std::int64_t>& counts, std::int64_t each = 1) {
     for (std::int64_t n : counts) append(n * each);
   }
-  /// The same block for each of so many ranks.
+  /// The same block for each of this many ranks.
   static rank_blocks repeated(std::int64_t elements, int ranks) {
     rank_blocks all;
     for (int r = 0; r < ranks; ++r) all.append_at(elements, 0);
@@ -139,7 +139,7 @@ class rank_blocks {
   std::int64_t offset(int rank) const { return offset_[rank]; }
   const indexed_vector<std::int64_t>& counts() const { return count_; }
   const indexed_vector<std::int64_t>& offsets() const { return offset_; }
-  /// Where the last block ends: the number of all elements if blocks follow one another.
+  /// The end of the last block: the number of all elements if blocks are contiguous.
   std::int64_t end() const { return end_; }
   std::int64_t widest() const {
     std::int64_t most = 0;
@@ -158,7 +158,7 @@ class rank_blocks {
   std::int64_t end_ = 0;
 };
 
-// MPI 4 has every call once more with 64-bit counts.
+// MPI 4 has a second version of every call, with 64-bit counts.
 #if MPI_VERSION >= 4
 using call_count = MPI_Count;
 using call_offset = MPI_Aint;
@@ -169,10 +169,10 @@ using call_offset = int;
 #define CLEAVE_MPI_CALL(name) name
 #endif
 
-/// A count within the limit as MPI takes it.
+/// A count within the limit, in the type of MPI.
 inline call_count as_count(std::int64_t n) { return static_cast<call_count>(n); }
 
-/// Calls f(first, n) for every part of so many elements that one call of MPI takes.
+/// Calls f(first, n) for every chunk of a range of elements that fits one call of MPI.
 template <class F>
 void for_each_call(std::int64_t elements, F&& f) {
   const std::int64_t limit = count_limit();
@@ -180,7 +180,7 @@ void for_each_call(std::int64_t elements, F&& f) {
     f(first, as_count(elements - first < limit ? elements - first : limit));
 }
 
-/// The counts and offsets of blocks as MPI takes them. Only for counts within the limit.
+/// The counts and offsets of blocks in the types of MPI. Only for counts within the limit.
 struct call_counts {
   indexed_vector<call_count> count{};
   indexed_vector<call_offset> offset{};
@@ -198,8 +198,8 @@ inline const char* element_at(const void* base, std::int64_t index, element e) {
 }
 inline char* element_at(void* base, std::int64_t index, element e) { return as<char>(base) + index * size_of(e); }
 
-/// Runs what allocates on some ranks and does not communicate once it allocates. Collective over a communicator: one
-/// small MPI_Allreduce. Throws memory_error on all its ranks where one of them has not enough memory.
+/// Runs an operation that allocates on some ranks and does not communicate once it allocates. Collective over a
+/// communicator: one small MPI_Allreduce. Throws memory_error on all its ranks if one of them has not enough memory.
 template <class F>
 void allocate_on_all(MPI_Comm among, F&& allocate) {
   const bool allocated = finds_memory(allocate);

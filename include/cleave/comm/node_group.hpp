@@ -14,49 +14,48 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Collectives of ranks that share memory. They go on in rounds, which all ranks count alike. Every rank has two slots:
-/// in a round it writes one of them and reads what all ranks wrote into the other ones in the round before. A round
-/// begins when all ranks have ended the one before, so no slot is written while it is read. Long operands travel in
-/// parts that stay in the caches.
+/// Collectives of ranks that share memory, in rounds that all ranks count alike. Every rank has two slots: in a round
+/// it writes one of them and reads the slots that all ranks wrote in the previous round. A round begins when all ranks
+/// have ended the previous one, so no slot is written while it is read. Long operands are split into parts that fit the
+/// caches.
 ///
-/// Reductions combine the values of the ranks in their order, so that the result does not depend on time, and is the
-/// same on all ranks.
+/// Reductions combine the values of the ranks in rank order, so the result does not depend on time, and is the same on
+/// all ranks.
 class node_group {
  public:
-  /// Bytes of a slot at first, and the most that `reserve` makes it: not so few that waiting for one another counts,
-  /// not so many that they leave the caches.
+  /// The initial bytes of a slot, and the most that `reserve` allocates: enough to amortise synchronisation, and few
+  /// enough to stay in the caches.
   static constexpr std::int64_t least_slot = tuned_size(64 << 10, 2 << 10), most_slot = tuned_size(1 << 20, 8 << 10);
-  /// Up to so many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
+  /// Up to this many bytes every rank reduces all of them; beyond, each reduces its slice, and the others fetch it.
   static constexpr std::int64_t reduced_by_all = tuned_size(16 << 10, 512);
 
-  /// The bytes of a slot that is to have so many: every rank has a part of it for each rank, and one for what is
-  /// reduced, in lines of the cache. Operands that are longer than a part travel in several.
+  /// The bytes of a slot for operands of this many bytes: every rank has a part of it for each rank, and one for the
+  /// reduced values, in lines of the cache. Operands that are longer than a part are split.
   static constexpr std::int64_t slot_for(std::int64_t bytes, int ranks) {
     return std::max(bytes, std::int64_t{128} * (ranks + 1));
   }
 
-  /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
-  /// `crowded`: see patience. `long_stores`: how slots are written by collectives of long operands.
+  /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory. `crowded`:
+  /// see patience. `long_stores`: the stores for slots in collectives of long operands.
   [[gnu::cold]] bool make(const group& g, bool crowded, stores long_stores) {
     group_ = g;
     crowded_ = crowded;
     long_stores_ = long_stores;
     return make(slot_for(least_slot, size()));
   }
-  /// Makes the slots larger for operands of so many bytes. Collective over the group; all ranks say the same.
+  /// Enlarges the slots for operands of this many bytes. Collective over the group; all ranks pass the same number.
   void reserve(std::int64_t bytes) {
     std::int64_t wanted = slot_bytes_;
     while (wanted < bytes && wanted < most_slot) wanted *= 2;
     if (wanted > slot_bytes_) make(wanted);
   }
 
-  /// How a collective writes slots whose operands have so many bytes.
+  /// The stores for slots of an operand with this many bytes.
   stores slot_stores(std::int64_t bytes) const { return bytes < least_long ? stores::in_caches : long_stores_; }
 
-  /// How the cores of the ranks exchange long operands faster: with slots written into the caches, or past them. Cores
-  /// that share a cache exchange data in it. Other cores are slow to read lines that are modified in the cache of one: on
-  /// two Zen 4 cores that share none, a megabyte takes a third of the time through memory. Collective over the group,
-  /// and the same on all ranks.
+  /// The faster stores for slots of long operands: cached or non-temporal. Cores that share a cache exchange data in
+  /// it. Other cores are slow to read lines that are modified in another core's cache: on two Zen 4 cores that share
+  /// none, a megabyte moves 3x faster through memory. Collective over the group, and the same on all ranks.
   [[gnu::cold]] stores faster_stores() {
     // Other programs disturb some of the tries.
     constexpr int tries = 32;
@@ -73,14 +72,14 @@ class node_group {
       const double arrived = MPI_Wtime();
       std::memcpy(mine.data(), written_by((rank() + 1) % size()), as_size(slot_bytes_));
       const double time = MPI_Wtime() - arrived + written - begin;
-      // Ranks that take turns on one core share its caches for a while.
+      // Ranks that alternate on one core share its caches for a while.
       std::memcpy(&there, mine.data(), sizeof there);
       if (there != here) least[k % 2] = std::min(least[k % 2], time);
     }
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Iallreduce(least, sums, 2, MPI_DOUBLE, MPI_SUM, group_.handle, &request), "MPI_Iallreduce");
     check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-    // Without an answer, stores past the caches: where they are the wrong choice, they cost less.
+    // Without a result, non-temporal stores: if they are the wrong choice, they cost less.
     return sums[0] < sums[1] ? stores::in_caches : stores::past_caches;
   }
 
@@ -94,8 +93,8 @@ class node_group {
     else reduce_slices(as<char>(in), as<char>(out), elements, by, slot_stores(bytes));
   }
 
-  /// The same of a group that has these ranks on this node and equally many on others: every rank reduces its slice on
-  /// the node, all nodes reduce it by MPI, and the ranks of the node fetch it. `g` is the whole group.
+  /// The all-reduce of a group with these ranks on this node and equally many on others: every rank reduces its slice
+  /// on the node, MPI reduces it over the nodes, and the ranks of the node fetch it. `g` is the whole group.
   [[gnu::cold]] void all_reduce_across(const void* in, void* out, std::int64_t elements, element e, reduction how,
                                        const group& g) {
     if (elements == 0) return;
@@ -113,7 +112,7 @@ class node_group {
     });
     gather_slices(out, elements, e);
   }
-  /// Its parts: the slice of this rank, its reduction on the node, and the end, where the ranks fetch those of others.
+  /// Its parts: the slice of this rank, its reduction on the node, and the end, when the ranks fetch the other slices.
   range slice_of(std::int64_t elements) const {
     const slices s{0, elements, size()};
     return {s.begin(rank()), s.begin(rank() + 1)};
@@ -165,7 +164,7 @@ class node_group {
     }
   }
 
-  /// Every rank has one block, which all others read: `give(first, n, to)` and `take(r, first, n, from)` are as above.
+  /// Every rank has one block, which all others read: `give(first, n, to)` and `take(r, first, n, from)` as above.
   template <class Taken, class Give, class Take>
   void gather(std::int64_t widest, std::int64_t mine, std::int64_t size_of_element, const Taken& taken,
               const Give& give, const Take& take) {
@@ -186,7 +185,7 @@ class node_group {
     if (how == stores::past_caches) finish_stores_past_caches();
   }
 
-  /// Every rank has one block for each rank; those for a rank are combined there, in `out`. `give(r, first, n, to)` is
+  /// Every rank has one block for each rank; those for a rank are reduced there, in `out`. `give(r, first, n, to)` is
   /// as above, and is called for all ranks, this one among them.
   template <class Given, class Give>
   void reduce_scatter(std::int64_t widest, const Given& given, const Give& give, void* out, element e, reduction how) {
@@ -199,7 +198,7 @@ class node_group {
       if (const std::int64_t m = std::min(given(rank()) - (first - n), n); first >= n && m > 0) {
         char* const into = element_at(out, first - n, e);
         const auto from = [&](int r) { return written_by(r) + rank() * part; };
-        // Two values give the same in both orders.
+        // Two values give the same result in both orders.
         if (size() == 2) give(rank(), first - n, m, into);
         else std::memcpy(into, from(0), as_size(m * by.size));
         for (int r = size() == 2 ? 0 : 1; r < size(); ++r)
@@ -210,10 +209,10 @@ class node_group {
   }
 
  private:
-  /// Below, waiting for one another counts more than where the bytes are.
+  /// Below, synchronisation takes longer than the choice of stores can save.
   static constexpr std::int64_t least_long = 32 << 10;
 
-  /// How elements are combined: by MPI, so that plain calls of MPI give the same values.
+  /// The reduction of elements: by MPI, so that plain calls of MPI give the same values.
   struct operation {
     MPI_Datatype type;
     MPI_Op op;
@@ -226,8 +225,8 @@ class node_group {
     }
   };
 
-  /// Slots of so many bytes, if all ranks can share them; else all is as it was. Collective, so nothing is read any
-  /// more in the memory of before.
+  /// Allocates slots of this size, if all ranks can share them; else changes nothing. Collective, so no rank still
+  /// reads the previous memory.
   [[gnu::cold]] bool make(std::int64_t slot_bytes) {
     const std::int64_t counts = size() * std::int64_t{sizeof(shared_count)};
     if (!memory_.make(group_, segment_header + counts + 2 * size() * slot_bytes)) return false;
@@ -236,8 +235,8 @@ class node_group {
     return true;
   }
 
-  /// The first n elements of all ranks, combined in the order of the ranks in parts that stay in the caches. `put(from
-  /// which element on, values, bytes)` stores each part.
+  /// The first n elements of all ranks, reduced in rank order in parts that fit the caches. `put(first element, values,
+  /// bytes)` stores each part.
   template <class From, class Put>
   void combine_in_order(const From& from, std::int64_t n, const operation& by, const Put& put) const {
     const std::int64_t part = combined_at_once / by.size;
@@ -258,7 +257,7 @@ class node_group {
     char* const slots = memory_.data() + segment_header + size() * std::int64_t{sizeof(shared_count)};
     return slots + (2 * r + round % 2) * slot_bytes_;
   }
-  /// What this rank writes in this round, and what any rank wrote in the one before.
+  /// The slot that this rank writes in this round, and the slots written by all ranks in the previous one.
   char* slot() const { return slot(rank(), round_); }
   const char* written_by(int r) const { return slot(r, round_ + 1); }
 
@@ -275,7 +274,7 @@ class node_group {
     const std::size_t bytes = as_size(elements * by.size);
     std::memcpy(slot(), in, bytes);
     next_round();
-    // Two values give the same in both orders.
+    // Two values give the same result in both orders.
     const int first = size() == 2 ? rank() : 0;
     if (first != rank()) std::memcpy(out, written_by(first), bytes);
     else if (in != out) std::memcpy(out, in, bytes);
@@ -283,8 +282,8 @@ class node_group {
       if (r != first) by.combine(written_by(r), out, elements);
   }
 
-  /// In three stages, of which a round has one of each for three parts of the operand that follow one another: slices
-  /// are given to those who reduce them, reduced, and fetched.
+  /// A pipeline of three stages over parts of the operand: slices are given to the ranks that reduce them, reduced, and
+  /// fetched. A round has one stage of each of three consecutive parts.
   [[gnu::cold]] void reduce_slices(const char* in, char* out, std::int64_t elements, const operation& by, stores how) {
     const std::int64_t n = slot_bytes_ / (size() + 1) / 64 * 64 / by.size, part = n * size();
     const stores results = stores_of(elements * by.size);
@@ -315,7 +314,7 @@ class node_group {
       if (r != rank())
         copy_to_slot(slot() + s.begin(r) * by.size, in + (s.first + s.begin(r)) * by.size, s.count(r) * by.size, how);
   }
-  /// The reduced slice is behind the slices that are given.
+  /// The reduced slice follows the given slices.
   void reduce_slice(const char* in, char* out, const slices& s, const operation& by, std::int64_t part, stores how,
                     stores results) {
     const std::int64_t n = s.count(rank()), at = s.begin(rank()) * by.size;

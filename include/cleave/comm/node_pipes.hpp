@@ -11,16 +11,16 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Messages between the ranks of a node. Every ordered pair of them has a pipe in shared memory: a ring of chunks, of
-/// which some are written while others are read. Messages of a pair arrive in the order in which they were sent, as
-/// with MPI. All messages of a grid are here, so that whoever waits for some moves the others too.
+/// Messages between the ranks of a node. Every ordered pair of them has a pipe in shared memory: a ring of chunks, some
+/// of which are written while others are read. Messages of a pair arrive in the order in which they were sent, as with
+/// MPI. All messages of a grid are here, so that a wait for some of them also moves the others.
 ///
-/// The system could copy from process to process at once (process_vm_readv). On two Zen 4 cores in a virtual machine
-/// that took 1.6 times as long for 16 MiB, and 1.7 times for 1 MiB.
+/// The system could copy from process to process directly (process_vm_readv). On two Zen 4 cores in a virtual machine
+/// that was 1.6x slower for 16 MiB, and 1.7x for 1 MiB.
 class node_pipes {
  public:
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
-  /// `crowded`: see patience. `long_stores`: how long chunks are written.
+  /// `crowded`: see patience. `long_stores`: the stores for long chunks.
   [[gnu::cold]] bool make(const group& g, bool crowded, stores long_stores) {
     group_ = g;
     crowded_ = crowded;
@@ -31,23 +31,23 @@ class node_pipes {
     return memory_.make(g, segment_header + std::int64_t{g.size} * g.size * pipe_bytes());
   }
 
-  /// A message to a rank of the group: memory, or a box in it, which is packed on its way. `open` counts up now, and
-  /// down when all of it has left.
+  /// A message to a rank of the group: memory, or a box in it, which is packed during the transfer. `open` is
+  /// incremented now, and decremented when all of it was sent.
   [[gnu::cold]] void send(int to, const void* from, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
                           std::int64_t& open) {
     ++traffic().messages;
     add({const_cast<char*>(as<char>(from)), box, element_bytes, 0, bytes, &open, to, true});
     progress();
   }
-  /// A message from a rank of the group, to memory or to a box in it. `open` counts up now, and down when all of it is
-  /// here.
+  /// A message from a rank of the group, to memory or to a box in it. `open` is incremented now, and decremented when
+  /// all of it has arrived.
   [[gnu::cold]] void receive(int from, void* into, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
                              std::int64_t& open) {
     traffic().bytes += bytes;
     ++traffic().calls;
     add({as<char>(into), box, element_bytes, 0, bytes, &open, from, false});
   }
-  /// Moves what can be moved now; whether something was. Messages of a pair that are not the first ones wait.
+  /// Moves as much as is possible now; returns whether anything moved. Only the first message of each pair moves.
   [[gnu::cold]] bool progress() {
     bool moved = false;
     ++passes_;
@@ -77,7 +77,7 @@ class node_pipes {
     char* at;
     const box_copy* box;
     std::int64_t element_bytes;
-    /// Bytes that have moved, and those that have not.
+    /// The moved bytes, and all bytes.
     std::int64_t done, bytes;
     std::int64_t* open;
     int rank;
@@ -106,7 +106,7 @@ class node_pipes {
     std::int64_t held_up = 0;
   };
 
-  /// Shorter chunks are written in the caches.
+  /// Shorter chunks are written with cached stores.
   static constexpr std::int64_t long_chunk = 16 << 10, header_bytes = (std::int64_t{sizeof(pipe)} + 63) / 64 * 64;
   std::int64_t pipe_bytes() const { return header_bytes + ring * chunk_; }
   pipe_end& end_of(const item& m) { return ends_[2 * m.rank + m.sent]; }
@@ -118,7 +118,7 @@ class node_pipes {
     ++*m.open;
     under_way_.push_back(m);
   }
-  /// Moves as much of a message as its pipe has, or has room for.
+  /// Moves as much of a message as its pipe contains or has space for.
   bool move(item& m) {
     pipe& p = m.sent ? between(group_.rank, m.rank) : between(m.rank, group_.rank);
     pipe_end& end = end_of(m);
@@ -144,7 +144,7 @@ class node_pipes {
   bool crowded_ = false;
   stores long_stores_ = stores::in_caches;
   indexed_vector<item> under_way_{};
-  /// For each rank, of the pipe from it and of that to it.
+  /// For each rank, the pipe from it and the pipe to it.
   indexed_vector<pipe_end> ends_{};
 };
 

@@ -20,14 +20,13 @@
 #include <unistd.h>
 #endif
 
-// Memory that ranks of one node share, and how they wait for each other there. It is mapped by hand and not by
+// Memory that ranks of one node share, and their waiting for each other there. It is mapped directly and not by
 // MPI_Win_allocate_shared: a window of MPI is freed by all its ranks together, so that a rank that leaves a grid by an
-// exception would wait for the others. This memory is given back by each rank alone, at any time, even after
-// MPI_Finalize.
+// exception would wait for the others. Each rank can free this memory alone, at any time, even after MPI_Finalize.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// A segment of zeroed memory that all ranks of a communicator have mapped. The last of them to give it back frees it.
+/// A segment of zeroed memory that all ranks of a communicator have mapped. The last rank to unmap it frees it.
 class node_segment {
  public:
   node_segment() = default;
@@ -35,10 +34,10 @@ class node_segment {
   node_segment& operator=(const node_segment&) = delete;
   ~node_segment() { unmap(memory_, bytes_); }
 
-  /// Takes the place of what was there, if all ranks can map the new memory. Else returns false on all ranks, and all
-  /// is as it was: on systems without such memory, in containers that do not share it, and where it does not suffice.
-  /// Collective over the group, whose ranks are on one node. The calls are those of a set-up, and are not counted as
-  /// communication where calls are counted.
+  /// Replaces the current segment, if all ranks can map the new memory. Else returns false on all ranks and changes
+  /// nothing: on systems without shared memory, in containers that do not share it, and if it does not suffice.
+  /// Collective over the group, whose ranks are on one node. Its calls of MPI are part of the set-up, and are not
+  /// counted as communication.
   [[gnu::cold]] bool make(const group& g, std::int64_t bytes) {
     unshared mine{g.rank == 0, bytes};
     MPI_Request request = MPI_REQUEST_NULL;
@@ -60,14 +59,14 @@ class node_segment {
   char* data() const { return as<char>(memory_); }
 
  private:
-  /// The file of a segment: that of one process, by number. `proof` is written into it, so that a file of the same name
-  /// in another container is not taken for it.
+  /// The file of a segment, named by the number of its process. `proof` is written into it, to distinguish it from a
+  /// file of the same name in another container.
   struct name_of_file {
     long process = 0, number = 0;
     std::uint64_t proof = 0;
   };
-  /// What a rank has of a new segment until all have it. Nobody needs the file any more at the end, also where that is
-  /// an exception of MPI; else the system would keep the memory after the program.
+  /// The state of a rank until all have mapped a new segment. At the end the file is not needed any more, also after an
+  /// exception of MPI; else the system would keep the memory after the program.
   struct unshared {
     bool created;
     std::int64_t bytes;
@@ -93,7 +92,7 @@ class node_segment {
     name.number = ++made;
     const int file = ::open(path(name).text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return nullptr;
-    // Taken now: memory that is missing later would end the process at some access.
+    // Allocated now: missing memory would end the process at a later access.
     void* at = ::posix_fallocate(file, 0, bytes) == 0 ? mapped(file, bytes) : nullptr;
     ::close(file);
     if (at == nullptr) return nullptr;
@@ -130,15 +129,15 @@ class node_segment {
   std::int64_t bytes_ = 0;
 };
 
-/// A number in shared memory that one rank counts up and others wait for, on a cache line of its own.
+/// A number in shared memory that one rank increments and others wait for, on a cache line of its own.
 struct alignas(64) shared_count {
   std::int64_t value;
 
   std::int64_t get() { return std::atomic_ref(value).load(std::memory_order_acquire); }
-  /// What was written before is seen by whoever reads this number.
+  /// Release: a rank that reads this number sees all earlier writes.
   void set(std::int64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
 };
-/// A segment begins with a line of its own: the proof.
+/// A segment begins with one cache line for the proof.
 inline constexpr std::int64_t segment_header = 64;
 
 /// The core on which this thread runs now.
@@ -150,8 +149,8 @@ inline int core_here() {
 #endif
 }
 
-/// Waits for other ranks: a while by looking again and again, then by leaving the core to others. MPI is called now and
-/// then, since other ranks may need this one's part in messages that are under way.
+/// Waits for other ranks: first by polling, then by yielding the core. MPI is called from time to time, since other
+/// ranks may need this rank's progress in pending messages.
 class patience {
  public:
   /// `crowded`: there are more ranks on the node than cores.
@@ -162,7 +161,7 @@ class patience {
     __builtin_ia32_pause();
 #endif
   }
-  /// What was waited for has come, and something else is waited for.
+  /// The awaited event has come, and another wait begins.
   void reset() { waited_ = 0; }
   static bool is_crowded(int ranks) {
 #if defined(__linux__)
@@ -175,7 +174,7 @@ class patience {
  private:
   [[gnu::cold]] void yield() {
 #if defined(__linux__)
-    // Yielding to a rank that waits as well does not let those run that have work to do.
+    // A yield to a rank that waits as well does not let ranks run that have work to do.
     const ::timespec nap{0, 10000};
     if (waited_ - looks_ < 256) ::sched_yield();
     else ::nanosleep(&nap, nullptr);

@@ -10,25 +10,25 @@
 #include <cstdint>
 #include <mutex>
 
-// How MPI combines partial values. All operations of reductions are commutative bit by bit, for in whatever order an
-// all-reduce meets the partial values on different ranks, its pairs are the same: so all ranks hold the same bits.
+// The MPI operations that combine partial values. All operations of reductions are commutative bit by bit: if an
+// all-reduce pairs values in different orders on different ranks, all ranks still hold the same bits.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// What a stretch of a linear recurrence makes of what comes before it: total + factor * what comes before.
+/// The affine map x -> total + factor * x of a segment of a linear recurrence.
 template <class T>
 struct affine {
   T factor, total;
 };
-/// The element of MPI that holds one, by its size.
+/// The MPI element of such a map, by its size.
 constexpr element affine_element(element e) {
   return e == element::f64 ? element::c128 : e == element::f32 ? element::u64 : element::u32;
 }
 
 namespace detail {
 
-/// Of two zeros the greatest is +0; NaN wins, and has one bit pattern. A plain comparison would let the order of the
-/// operands decide, which differs between ranks.
+/// Of two zeros +0 is greater; NaN wins, and has one bit pattern. With a plain comparison the order of the operands
+/// would decide, which differs between ranks.
 template <reduction How, class T>
 T agreed(T a, T b) {
   const computed<T> x = a, y = b;
@@ -37,7 +37,7 @@ T agreed(T a, T b) {
   return (x > y) == (How == reduction::max) ? a : b;
 }
 
-/// What MPI calls: inout[i] = in[i] (How) inout[i].
+/// The function for MPI: inout[i] = in[i] (How) inout[i].
 template <reduction How, class T>
 void combine(void* in, void* inout, int* count, MPI_Datatype*) {
   const T* from = as<T>(in);
@@ -74,8 +74,8 @@ template <class T>
 MPI_User_function* max_or_min(reduction r) {
   return r == reduction::max ? &combine<reduction::max, T> : &combine<reduction::min, T>;
 }
-/// Null where MPI has the operation. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the
-/// vector code of Open MPI saturates their sums (open-mpi/ompi#8045).
+/// Null if MPI has the operation. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the vector
+/// code of Open MPI saturates their sums (open-mpi/ompi#8045).
 inline MPI_User_function* own_function(reduction r, element e) {
   if (r == reduction::logsumexp) return logsumexp_function(e);
   const bool chooses = r == reduction::max || r == reduction::min;
@@ -90,7 +90,7 @@ inline MPI_User_function* own_function(reduction r, element e) {
   }
 }
 
-/// What MPI calls: inout[i] = in[i], and then inout[i].
+/// The function for MPI: inout[i] = in[i], and then inout[i].
 template <class T>
 void join_affine(void* in, void* inout, int* count, MPI_Datatype*) {
   const auto* from = as<affine<T>>(in);
@@ -110,8 +110,8 @@ inline MPI_User_function* affine_function(element e) {
   }
 }
 
-/// The operation of a function. It is made at the first use and kept until MPI ends, which every rank may do when it
-/// likes: making one communicates nothing.
+/// The MPI operation of a function. It is created at the first use and kept until MPI ends; each rank may create it at
+/// any time, without communication.
 [[gnu::cold]] inline MPI_Op own_operation(MPI_User_function* function, bool commutes) {
   struct kept_operation {
     MPI_User_function* function;
@@ -144,11 +144,11 @@ inline MPI_User_function* affine_function(element e) {
   return MPI_SUM;
 }
 
-/// The operation that joins stretches of recurrences, in the order of the ranks.
+/// The operation that composes segments of recurrences, in the order of the ranks.
 inline MPI_Op operation_of_recurrence(element e) { return detail::own_operation(detail::affine_function(e), false); }
 
-/// The datatype in which a reduction sees an element. Sums and products of signed integers wrap, which only unsigned
-/// ones do by rule; the bits are the same.
+/// The datatype of an element in a reduction. Sums and products of signed integers wrap, which the language defines for
+/// unsigned ones only; the bits are the same.
 inline MPI_Datatype reduced_datatype_of(reduction r, element e) {
   if (r == reduction::sum || r == reduction::prod) {
     if (e == element::i32) return MPI_UINT32_T;

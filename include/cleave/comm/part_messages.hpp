@@ -8,13 +8,12 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Parts of shards on their way between devices, one box a message. A part that is one run of memory is neither packed
-/// nor unpacked.
+/// Messages of parts of shards between devices, one box per message. A contiguous part is neither packed nor unpacked.
 class part_messages {
  public:
   part_messages(const group& ranks, element e) : ranks_(ranks), element_(e) {}
 
-  /// The part of the operand's shard that stays on this device, and where it goes in the result's.
+  /// The part of the operand's shard that stays on this device, and its place in the result's.
   void keep(const box_copy& c) { keep_ = c; }
   /// Adds a part of the operand's shard, whose array has these strides, for another rank.
   void send(int rank, const box& part, const box& shard, const strides& stride) {
@@ -26,7 +25,7 @@ class part_messages {
   void receive(int rank, const box& part, const box& shard) {
     add(received_, rank, copy_from_packed(part, shard, received_.elements));
   }
-  /// Keeps room for the requests of all messages. To be called after the last one was added.
+  /// Reserves memory for the requests of all messages. To be called after the last one was added.
   void reserve() { messages_.reserve(sent_.requests + received_.requests); }
 
   scratch_bytes needs() const {
@@ -73,7 +72,7 @@ class part_messages {
   struct message {
     int rank;
     std::int64_t elements;
-    /// The offset among the packed messages of its direction, where it has memory there.
+    /// The offset among the packed messages of its direction, if it is packed.
     std::int64_t offset;
     box_copy copy;
   };
@@ -84,7 +83,7 @@ class part_messages {
   };
 
   std::int64_t size() const { return size_of(element_); }
-  /// What is received is behind what is sent.
+  /// The receive buffer follows the send buffer.
   scratch receiving_in(const scratch& s) const {
     const std::int64_t second = aligned(sent_.elements * size());
     return {s.memory + second, s.host + second};
@@ -96,10 +95,10 @@ class part_messages {
   [[gnu::cold]] void add(direction& d, int rank, const box_copy& copy) {
     d.all.push_back({rank, copy.elements, d.elements, copy});
     d.requests += messages::requests_for(copy.elements);
-    // What is one run of memory, or is packed on its way, needs no memory here; the host's copy has all.
+    // A contiguous message, or one packed during the transfer, needs no memory here; the host's copy has all messages.
     if (port_.staged() || !(copy.contiguous() || unpacked(d.all.back()))) d.elements += copy.elements;
   }
-  /// Whether a box is packed and unpacked on its way.
+  /// Whether a box is packed and unpacked during the transfer.
   bool unpacked(const message& m) const { return messages::on_node(m.rank, ranks_) && !port_.staged(); }
 
   group ranks_;

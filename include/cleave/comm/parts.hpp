@@ -10,7 +10,7 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// What a device holds before a transfer and after it; this device unless another one is given.
+/// The box that a device holds before a transfer and after it; this device unless another one is given.
 inline box held_before(const grid_state& grid, const transfer& t, const coordinates& at) {
   return held_before(t, at, grid.sizes());
 }
@@ -20,8 +20,8 @@ inline box held_after(const grid_state& grid, const transfer& t, const coordinat
 inline box held_before(const grid_state& grid, const transfer& t) { return held_before(grid, t, grid.here()); }
 inline box held_after(const grid_state& grid, const transfer& t) { return held_after(grid, t, grid.here()); }
 
-/// Parts of a shard one after another, as a collective takes them. If they are like this in the memory of the shard,
-/// nothing is copied.
+/// Parts of a shard in the contiguous order that a collective needs. If the shard's memory has this order, nothing is
+/// copied.
 struct packing {
   indexed_vector<box_copy> copies{};
   rank_blocks blocks{};

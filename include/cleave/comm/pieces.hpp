@@ -10,30 +10,30 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// The least bytes of a message for which a collective goes on piece by piece: a shorter one takes its latency alone.
+/// The least bytes of a message for which a collective is split into pieces: a shorter one consists of latency alone.
 /// Tests set it low.
 inline std::int64_t& least_piece() {
   static std::int64_t bytes = 20000;
   return bytes;
 }
 
-/// A collective whose blocks lie one after the other along one dim, and travel in pieces while a product computes with
-/// those that are there. Every device has one block; `pieces` parts of it follow one another.
+/// A collective whose blocks are adjacent along one dim, and are sent in pieces while a product computes with those
+/// that have arrived. Every device has one block, which is split into `pieces` parts.
 ///
-/// Whether it does so follows from sizes, layouts and the transport alone, so that all devices of the group agree.
+/// Whether it is split follows from sizes, layouts and the transport alone, so all devices of the group agree.
 class block_pieces {
  public:
-  /// One piece: where it is along the dim, in the array that has all blocks, and in memory.
+  /// One piece: its position along the dim, in the array of all blocks, and in memory.
   struct piece {
     range along{};
-    /// Between that array and the packed pieces: from it, or to it.
+    /// The copy from that array to the packed pieces, or back.
     box_copy copy{};
     std::int64_t elements = 0;
-    /// Its first element among the packed ones.
+    /// Its first element in the packed array.
     std::int64_t offset = 0;
   };
 
-  /// `all` is the layout of the array that has all blocks, `one` that of a block.
+  /// `all` is the layout of the array of all blocks, `one` that of a block.
   [[gnu::cold]] block_pieces(grid_state& grid, const transfer& t, bool gathers, int wanted) : element_(t.element) {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n < 2) return;
@@ -41,7 +41,7 @@ class block_pieces {
     const unsigned changed = t.from.differs_at(t.to);
     for (int i = 0; i < t.global.rank; ++i)
       if ((changed >> i & 1u) != 0) dim_ = i;
-    // Ranks of one node copy from each other; there is nothing to wait for.
+    // Ranks of one node copy from each other; there is no latency to hide.
     if (group_.together != nullptr || !on_host || staged() || !stays_in_blocks(t, grid.sizes())) return;
     group_.pipes = nullptr;
     const box all = gathers ? held_after(grid, t) : held_before(grid, t);
@@ -66,15 +66,15 @@ class block_pieces {
   int dim() const { return dim_; }
   const piece& of(int rank, int q) const { return all_[rank * pieces_ + q]; }
   const comm::group& group() const { return group_; }
-  /// The rank so many places after this one, or before it.
+  /// The rank at this distance after this one, or before it.
   int rank_at(int distance) const { return ((group_.rank + distance) % group_.size + group_.size) % group_.size; }
   cleave::element element() const { return element_; }
   std::int64_t size() const { return size_of(element_); }
-  /// Whether every piece is one run of memory in the array that has all blocks.
+  /// Whether every piece is contiguous in the array of all blocks.
   bool direct() const { return direct_; }
   std::int64_t packed_bytes() const { return direct_ ? 0 : aligned(elements_ * size()); }
   std::int64_t widest_bytes() const { return aligned(widest_ * size()); }
-  /// A piece as it travels: in the array itself, or packed.
+  /// The memory of a piece for messages: in the array itself, or packed.
   char* at(const piece& p, void* array, char* packed, bool gathers) const {
     const std::int64_t in_array = gathers ? p.copy.to_offset : p.copy.from_offset;
     return direct_ ? element_at(array, in_array, element_) : element_at(packed, p.offset, element_);

@@ -9,12 +9,12 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Values of each device combined over the devices whose blocks of a sharded dim come before its own, or after it; the
-/// identity if there is none. Of recurrences the values are stretches; all zeros if there is none.
+/// The reduction of each device's values over the devices whose blocks of a sharded dim come before its own, or after
+/// it; the identity if there is none. The values of recurrences are segments; all zeros if there is none.
 /// Communication: MPI_Exscan of the values; nothing over axes of size 1.
 class prefix_scan {
  public:
-  /// Collective over the grid when these axes are asked for in this order for the first time.
+  /// Collective over the grid when these axes are requested in this order for the first time.
   prefix_scan(grid_state& grid, axis_list list, bool backwards, reduction how, element e, std::int64_t elements)
       : prefix_scan(grid, list, backwards, how, e, elements, reduced_datatype_of(how, e), operation_of(how, e)) {}
   static prefix_scan* of_recurrence(grid_state& grid, axis_list list, bool backwards, element e,

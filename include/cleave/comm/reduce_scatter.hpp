@@ -27,7 +27,7 @@ class reduce_scatter {
     // The same on all ranks of the group, whose members hold the same box.
     const auto [least, most] = std::minmax_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
     widest_ = *most;
-    // Open MPI 4 adds up uneven blocks on the host, wherever they are.
+    // Open MPI 4 adds uneven blocks on the host, even for device memory.
     if (*least != widest_ && !on_host) port_ = port(true);
     if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     large_ = pack_.elements() > count_limit();
@@ -47,7 +47,7 @@ class reduce_scatter {
     if (!pack_.direct()) pack_.run(in, s.memory, element_);
     const void* const packed = pack_.direct() ? in : s.memory;
     if (!large_) return reduce(packed, sent(), out, 0, s.host);
-    // A chunk of every block at a time, side by side.
+    // One chunk of every block at a time, contiguous.
     char* const chunks = s.memory + packed_bytes();
     for (std::int64_t done = 0; done < widest_; done += chunk_) {
       std::int64_t elements = 0;
@@ -63,7 +63,7 @@ class reduce_scatter {
   }
 
  private:
-  /// Shared memory takes the parts as they are.
+  /// Shared memory needs no packing.
   bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t size() const { return size_of(element_); }
   std::int64_t sent() const { return pack_.elements() * size(); }
@@ -73,21 +73,21 @@ class reduce_scatter {
     return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_);
   }
 
-  /// Every device combines the parts of all that are its own.
+  /// Every device combines the parts that all devices have of its own block.
   void reduce_on_node(const void* in, void* out) {
     traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
     const stores slots = group_.together->slot_stores(sent());
     group_.together->reduce_scatter(
         widest_, [&](int r) { return pack_.blocks.count(r); },
         [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          // Its own part is for this rank.
+          // Its own part is read by this rank only.
           const stores how = r == group_.rank ? stores::in_caches : slots;
           pack_range(pack_.copies[r], first, n, in, to, size(), how);
         },
         out, element_, combine_);
   }
-  /// Reduces the chunks of all blocks that begin at `done`, side by side in `from`. This device's chunk goes to `out`
-  /// at `done`.
+  /// Reduces the chunks of all blocks that begin at `done`, contiguous in `from`. This device's chunk is written to
+  /// `out` at `done`.
   void reduce(const void* from, std::int64_t bytes, void* out, std::int64_t done, char* host) {
     const std::int64_t mine = count(group_.rank, done);
     bool uniform = true;
@@ -98,7 +98,7 @@ class reduce_scatter {
     }
     const MPI_Datatype type = reduced_datatype_of(combine_, element_);
     const MPI_Op operation = operation_of(combine_, element_);
-    // A short block has ended before the others: nothing of it is left.
+    // A short block has ended before the others: no element of it is left.
     port_.call(from, bytes, mine != 0 ? element_at(out, done, element_) : out, mine * size(), host,
                [&](const void* read, void* written) {
                  if (uniform)

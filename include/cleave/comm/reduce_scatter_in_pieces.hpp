@@ -7,8 +7,8 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// A sum of partial values and its scatter, piece by piece: every block goes once around the ring, from the device
-/// after its owner to its owner, and each device adds what it has made of it. What a device makes is used up.
+/// A reduce-scatter in pieces around a ring: every block goes from the device after its owner to its owner, and each
+/// device adds its partial values. The operand is overwritten.
 /// Communication: as many bytes as the reduce-scatter, as messages by MPI.
 template <class = void>
 class reduce_scatter_in_pieces : public block_pieces {
@@ -32,7 +32,7 @@ class reduce_scatter_in_pieces : public block_pieces {
   }
   std::int64_t scratch_bytes() const { return packed_bytes() + (active() ? pieces() * widest_bytes() : 0); }
 
-  /// The piece that is made k-th, k below `count`.
+  /// The k-th piece to compute, k below `count`.
   const piece& making(int k) const { return of(rank_at(-1 - k / pieces()), k % pieces()); }
 
   void begin(void* partial, char* scratch) {
@@ -41,7 +41,7 @@ class reduce_scatter_in_pieces : public block_pieces {
     landing_ = scratch + packed_bytes();
     for (int q = 0; q < pieces(); ++q) receive(pieces() + q);
   }
-  /// The piece `making(k)` is there: adds what the device before has, and sends it on. For one k after the other.
+  /// The piece `making(k)` is computed: adds the previous device's value, and sends it on. Call for ascending k.
   void made(int k) {
     const piece& p = making(k);
     if (!direct()) copy_box(p.copy, partial_, packed_, size());
@@ -55,7 +55,7 @@ class reduce_scatter_in_pieces : public block_pieces {
     }
     if (k < count() - pieces()) sent_.send(mine, p.elements, element(), rank_at(1), group());
   }
-  /// Waits for what was sent, and writes this device's block.
+  /// Completes the sends, and writes this device's block.
   void finish(void* out) {
     sent_.wait();
     for (int q = 0; q < pieces(); ++q)
@@ -63,7 +63,7 @@ class reduce_scatter_in_pieces : public block_pieces {
   }
 
  private:
-  /// This call has counts of an int alone.
+  /// The MPI call has counts of type int only.
   static constexpr std::int64_t most_added = 1 << 30;
 
   char* landing(int k) const { return landing_ + k % pieces() * widest_bytes(); }
@@ -79,7 +79,7 @@ class reduce_scatter_in_pieces : public block_pieces {
   }
 
   indexed_vector<box_copy> unpack_{};
-  /// By number of a piece in its block.
+  /// By the number of a piece in its block.
   indexed_vector<messages> received_{};
   messages sent_{};
   void* partial_ = nullptr;

@@ -32,7 +32,7 @@ inline gpu_aware& gpu_aware_mode() {
   return mode;
 }
 
-/// Whether buffers travel through a copy in host memory. A plan keeps what holds when it is bound.
+/// Whether buffers are staged through host memory. A plan keeps the setting of the time when it is bound.
 inline bool staged() {
   switch (gpu_aware_mode()) {
     case gpu_aware::never: return true;
@@ -48,7 +48,7 @@ inline bool staged() {
 #endif
 }
 
-/// Scratch memory of a move: where it packs, and the host's copy of that where buffers are staged.
+/// Scratch memory of a move: its packing buffer, and the host copy of that buffer if buffers are staged.
 struct scratch {
   char* memory = nullptr;
   char* host = nullptr;
@@ -60,7 +60,7 @@ struct scratch_bytes {
 
 using cleave::aligned;
 
-/// Gives MPI the addresses that it may read and write: the data itself, or its copy on the host if buffers are staged.
+/// Gives MPI the addresses to read and write: the data itself, or its copy on the host if buffers are staged.
 class port {
  public:
   port() : port(cleave::comm::staged()) {}
@@ -71,7 +71,7 @@ class port {
   std::int64_t host_bytes(std::int64_t sent, std::int64_t received) const {
     return staged() ? aligned(sent) + aligned(received) : 0;
   }
-  /// Calls f(from, into) with what MPI reads of `in` and writes of `out`; `out` has arrived afterwards.
+  /// Calls f(from, into) with the send and the receive buffer for `in` and `out`; `out` is complete afterwards.
   template <class F>
   void call(const void* in, std::int64_t sent, void* out, std::int64_t received, char* host, F&& f) const {
     char* const landing = staged() ? host + aligned(sent) : nullptr;
@@ -79,7 +79,7 @@ class port {
     f(from, incoming(out, landing));
     arrived(out, landing, received);
   }
-  /// A function that copies bytes between two addresses that MPI was given.
+  /// A function that copies bytes between two addresses given to MPI.
   auto copier() const {
     return [on_host = staged()](void* to, const void* from, std::int64_t bytes) {
       if (on_host) copy_bytes<Kokkos::HostSpace, Kokkos::HostSpace>(to, from, bytes);
@@ -87,7 +87,7 @@ class port {
     };
   }
 
-  /// What MPI reads: the data itself or its copy on the host.
+  /// The send buffer of MPI: the data itself or its copy on the host.
   const void* outgoing(const void* data, char* host, std::int64_t bytes) const {
     if (!through_host_) {
       wait_for_kernels();
@@ -96,8 +96,8 @@ class port {
     copy_bytes<Kokkos::HostSpace, memory_space>(host, data, bytes);
     return host;
   }
-  /// Where MPI writes. It may do so as soon as a receive is posted, so kernels that read the memory are waited for.
-  /// `arrived` must follow.
+  /// The receive buffer of MPI. MPI may write as soon as a receive is posted, so this waits for kernels that read the
+  /// memory. `arrived` must follow.
   void* incoming(void* data, char* host) const {
     if (through_host_) return host;
     wait_for_kernels();

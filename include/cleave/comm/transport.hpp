@@ -9,7 +9,7 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// How the devices of a grid exchange data. CLEAVE_TRANSPORT=auto or mpi in the environment sets it, or
+/// The transport between the devices of a grid. CLEAVE_TRANSPORT=auto or mpi in the environment sets it, or
 /// transport_mode() = ... on a rank before a grid is constructed: if one rank says mpi, it holds for all.
 enum class transport : std::uint8_t {
   /// Devices of one node through shared memory, all others by MPI.
@@ -24,26 +24,26 @@ inline transport& transport_mode() {
   return mode;
 }
 
-/// Whether what a plan lets go on while others compute does so, or is waited for at once. CLEAVE_OVERLAP=off in the
-/// environment sets it, or overlap_mode() = false on a rank before a grid is constructed: if one rank says so, it holds
-/// for all. Values are the same, bit by bit.
+/// Whether communication that a plan overlaps with computation does overlap, or is waited for at once.
+/// CLEAVE_OVERLAP=off in the environment sets it, or overlap_mode() = false on a rank before a grid is constructed: if
+/// one rank says so, it holds for all. Values are the same, bit by bit.
 inline bool& overlap_mode() {
   static bool mode = word_of_environment("CLEAVE_OVERLAP", {"on", "off"}) == "on";
   return mode;
 }
 
-/// The most ranks that count as one node; 0: as many as share memory. CLEAVE_NODE_RANKS in the environment sets it, so
-/// that one machine can stand for several nodes.
+/// The most ranks that count as one node; 0: all ranks that share memory. CLEAVE_NODE_RANKS in the environment sets it,
+/// so that one machine can stand for several nodes.
 inline int& node_ranks() {
   static int most = number_of_environment("CLEAVE_NODE_RANKS", 0);
   return most;
 }
 
-/// What this thread moved through shared memory, by the rules that hold for calls of MPI: a collective counts as the
-/// call that it replaces, a message counts where it is received (docs/12-cost.md).
+/// The traffic of this thread through shared memory, counted like calls of MPI: a collective counts as the call that it
+/// replaces, a message counts on the receiver (docs/12-cost.md).
 struct node_traffic {
   std::int64_t bytes = 0, calls = 0, messages = 0;
-  /// A number made of the collectives in their order.
+  /// A hash of the collectives in their order.
   std::uint64_t order = 0;
 
   void collective(std::uint64_t what, int ranks, std::int64_t moved) {

@@ -11,8 +11,8 @@
 namespace cleave { inline namespace v0 {
 
 /// The workspace of the calls on a grid. Calls run one after another, so all plans share one block of memory, as large
-/// as the largest plan needs. A kernel of the user may call plans while its plan runs: each depth of nested calls has a
-/// block of its own. Nothing in a block outlives a call.
+/// as the maximum over the plans. A kernel of the user may call plans while its plan runs: each depth of nested calls
+/// has a separate block. No data in a block outlives a call.
 class workspace_pool {
  public:
   struct block {
@@ -20,12 +20,12 @@ class workspace_pool {
     friend bool operator==(const block& a, const block& b) { return a.memory == b.memory && a.host == b.host; }
   };
 
-  /// The block of a depth; it moves when it grows.
+  /// The block of a depth; its address changes when it grows.
   block at(std::size_t depth) const {
     if (depth >= depths_.size()) return {};
     return {depths_[depth].memory.pointer.get(), depths_[depth].host.pointer.get()};
   }
-  /// Makes the block of a depth at least so large, where kernels run and on the host. False if there is not enough
+  /// Enlarges the block of a depth to at least these bytes, on the device and on the host. False if there is not enough
   /// memory; the depth then has none.
   [[gnu::cold]] bool grow(std::size_t depth, std::int64_t bytes, std::int64_t host_bytes) {
     if (depth >= depths_.size()) depths_.resize(depth + 1);
@@ -35,17 +35,17 @@ class workspace_pool {
     if (!fits) d = {};
     return fits;
   }
-  /// Frees all blocks. Plans that are bound ask for memory again.
+  /// Frees all blocks. Bound plans request memory again.
   [[gnu::cold]] void release() {
     wait_for_all();
     depths_.clear();
     forget();
   }
-  /// Plans that are bound ask for memory again.
+  /// Bound plans request memory again.
   [[gnu::cold]] void forget() { ++releases_; }
-  /// How often all plans lost their memory: a plan that has asked since then has it.
+  /// How often all plans lost their memory: a plan that has requested it since then has it.
   std::int64_t releases() const { return releases_; }
-  /// Bytes that are held, of both kinds and all depths.
+  /// The bytes of all blocks of both kinds.
   std::int64_t bytes() const {
     std::int64_t sum = 0;
     for (const kept_depth& d : depths_) sum += d.memory.bytes + d.host.bytes;
@@ -58,7 +58,7 @@ class workspace_pool {
     std::shared_ptr<void> pointer{};
     std::int64_t bytes = 0;
 
-    // The old memory goes first: its contents are not needed.
+    // The old memory is freed first: its contents are not needed.
     bool grow(std::int64_t wanted) {
       if (wanted <= bytes) return true;
       pointer.reset();
@@ -73,7 +73,7 @@ class workspace_pool {
     kept<Kokkos::HostSpace> host{};
   };
 
-  /// Kernels of any instance may still be at work in the memory.
+  /// Kernels of any instance may still use the memory.
   static void wait_for_all() {
     if (!on_host && Kokkos::is_initialized()) Kokkos::fence("cleave: workspace");
   }
