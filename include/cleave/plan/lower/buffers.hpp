@@ -17,6 +17,11 @@ struct emitted {
   indexed_vector<storage> storages{};
 };
 
+/// A value whose operands are visited, from operand `next` on; -1: it was not visited yet.
+struct visited_value {
+  std::size_t value;
+  int next = -1;
+};
 /// The data that emission works on.
 struct emission {
   const assigned_graph& in;
@@ -30,6 +35,10 @@ struct emission {
   indexed_vector<std::uint16_t> region_maps{};
   /// By value: its entry in the expression of the step that is emitted, counted from 1; 0: it has none.
   indexed_vector<std::uint16_t> entries{};
+  /// The values that have an entry, and those that wait for their operands. They are kept, since constant evaluation
+  /// pays for each array.
+  indexed_vector<std::size_t> expressed{};
+  indexed_vector<visited_value> open{};
 };
 
 constexpr int add_buffer(emitted& e, const buffer& b, std::size_t memory) {

@@ -77,44 +77,44 @@ constexpr fused_op operation_of(const node& n, const step& s, const partitioned_
 /// is computed here, although it has memory. Operands come before the operations that read them. The values that wait
 /// for their operands are in a list: a chain may be longer than the compiler nests calls.
 constexpr void express(emission& e, step& s, std::size_t root, bool computes, std::size_t around) {
-  struct visit {
-    std::size_t value, operand;
-  };
-  indexed_vector<std::size_t> known;
-  indexed_vector<visit> open{visit{root, 0}};
-  std::uint16_t* const entries = e.entries.data();
-  const auto close = [&](std::size_t i, std::uint16_t entry) {
-    entries[i] = entry;
-    known.push_back(i);
-    open.pop_back();
-  };
-  while (!open.empty()) {
-    const std::size_t i = open.back().value;
-    const partitioned_value& v = e.p.values[i];
+  std::uint16_t* const entries = e.entries.at;
+  e.expressed.clear();
+  e.open.push_back({root});
+  for (std::size_t depth = 1; depth != 0;) {
+    visited_value& at = e.open.at[depth - 1];
+    const std::size_t i = at.value;
+    const partitioned_value& v = e.p.values.at[i];
     fused_op t;
-    if (open.back().operand == 0) t = loaded(e, s, around, i, computes && i == root);
+    if (at.next < 0) {
+      at.next = 0;
+      t = loaded(e, s, around, i, computes && i == root);
+    }
+    std::uint16_t entry = 0;
     if (t.code != op::input) {
-      std::size_t& k = open.back().operand;
-      while (k < v.arity && entries[v.in[k]] != 0) ++k;
-      if (k < v.arity) {
-        open.push_back({v.in[k], 0});
+      const std::size_t* const in = v.in.items;
+      while (at.next < v.arity && entries[in[at.next]] != 0) ++at.next;
+      if (at.next < v.arity) {
+        e.open.push_back({in[at.next]});
+        ++depth;
         continue;
       }
       const node& n = e.in.node_at(v.node);
       t = operation_of(n, s, v);
-      if (is_alias(t.code)) {
-        close(i, entries[v.in[0]]);
-        continue;
-      }
-      for (std::size_t operand = 0; operand < v.arity; ++operand) t.in[operand] = narrowed(entries[v.in[operand]] - 1);
+      if (is_alias(t.code)) entry = entries[in[0]];
+      for (std::size_t k = 0; k < v.arity; ++k) t.in[k] = narrowed(entries[in[k]] - 1);
       // A user's function takes three numbers, whatever it needs.
-      for (std::size_t operand = v.arity; operand < t.in.size() && is_of_user(n.code); ++operand)
-        t.in[operand] = t.in[0];
+      for (std::size_t k = v.arity; k < t.in.size() && is_of_user(n.code); ++k) t.in[k] = t.in[0];
     }
-    append_op(e, s, t);
-    close(i, s.ops);
+    if (entry == 0) {
+      append_op(e, s, t);
+      entry = s.ops;
+    }
+    entries[i] = entry;
+    e.expressed.push_back(i);
+    e.open.pop_back();
+    --depth;
   }
-  for (std::size_t i : known) entries[i] = 0;
+  for (std::size_t i : e.expressed) entries[i] = 0;
 }
 
 /// A step that evaluates an expression: over the dims of the value, and those that it reduces.
@@ -310,6 +310,8 @@ constexpr emitted emit(const assigned_graph& in, const partitioned& p, const fus
   e.buffers.assign(p.values.size(), -1);
   e.views.assign(p.values.size(), -1);
   e.entries.assign(p.values.size(), 0);
+  e.expressed.reserve(64);
+  e.open.reserve(32);
   e.region_maps.assign(p.regions.all.size(), 0);
   made.steps.reserve(p.values.size() + p.results.size() + 2 * in.g.loops.size());
   made.buffers.reserve(p.values.size() + p.results.size());

@@ -33,11 +33,17 @@ inline constexpr std::size_t most_arrays = 12;
 inline constexpr std::size_t most_loads = max_operands - most_arrays;
 static_assert(most_arrays >= max_arity);
 
-/// The expression of a step while it is filled: the values that it computes and those that it loads.
+/// One value of a list, and the number of the next one; `none`: it is the last.
+struct list_link {
+  std::size_t value, next;
+};
+/// The expression of a step while it is filled: lists of the values that it computes and of those that it loads, by
+/// their first links. All lists are in one array, since constant evaluation pays for each array.
 struct expression {
-  indexed_vector<std::size_t> members{}, loads{};
+  std::size_t members = none, loads = none;
   struct {
-    /// The loads that are neighbours in a shard and its halo, or are computed from these, and their number of halos.
+    std::uint8_t loads = 0;
+    /// The loads that are neighbours in a shard and its halo, or are computed from such, and the number of their halos.
     std::uint8_t neighbours = 0, halos = 0;
     /// The loads without a dim.
     std::uint8_t numbers = 0;
@@ -45,19 +51,9 @@ struct expression {
     std::uint8_t indices = 0;
   } n{};
 
-  constexpr bool full() const { return loads.size() >= most_loads; }
+  constexpr bool full() const { return n.loads >= most_loads; }
   constexpr bool has_all_arrays() const {
-    return full() || loads.size() - n.neighbours - n.numbers + n.halos >= most_arrays;
-  }
-  constexpr bool holds(std::size_t i) const { return is_in(members, i) || is_in(loads, i); }
-
- private:
-  static constexpr bool is_in(const indexed_vector<std::size_t>& list, std::size_t i) {
-    const std::size_t* const at = list.at;
-    const std::size_t count = list.size();
-    for (std::size_t k = count; k-- > 0;)
-      if (at[k] == i) return true;
-    return false;
+    return full() || std::size_t{n.loads} - n.neighbours - n.numbers + n.halos >= most_arrays;
   }
 };
 
@@ -70,6 +66,7 @@ struct fusing {
   fusion f{};
   /// By value that has a step.
   indexed_vector<expression> expressions{};
+  indexed_vector<list_link> links{};
   /// By value: the step that reads it, if that is one that evaluates an expression.
   indexed_vector<std::size_t> reader{};
 
@@ -263,9 +260,21 @@ constexpr void find_stencils(fusing& s) {
   }
 }
 
-constexpr bool take_member(const fusing& s, expression& e, std::size_t i);
-constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
-  if (e.holds(i)) return true;
+/// Whether a list has a value.
+constexpr bool has_value(const fusing& s, std::size_t first, std::size_t i) {
+  const list_link* const links = s.links.at;
+  while (first != none && links[first].value != i) first = links[first].next;
+  return first != none;
+}
+/// Puts a value at the beginning of a list.
+constexpr void push(fusing& s, std::size_t& first, std::size_t i) {
+  s.links.push_back({i, first});
+  first = s.links.size() - 1;
+}
+
+constexpr bool take_member(fusing& s, expression& e, std::size_t i);
+constexpr bool take_operand(fusing& s, expression& e, std::size_t i) {
+  if (has_value(s, e.members, i) || has_value(s, e.loads, i)) return true;
   if (s.f.free[i] != 0 && !s.values[i].reads_neighbours) return take_member(s, e, i);
   if (s.in_stencil.empty() || s.in_stencil[i] == 0) {
     const bool number = s.values[i].type.rank == 0;
@@ -276,21 +285,25 @@ constexpr bool take_operand(const fusing& s, expression& e, std::size_t i) {
     ++e.n.neighbours;
   } else {
     bool known = false;
-    for (std::size_t l : e.loads) known = known || (s.reads_halo(l) && s.p.values[l].in[0] == s.p.values[i].in[0]);
+    for (std::size_t k = e.loads; k != none && !known; k = s.links[k].next) {
+      const std::size_t l = s.links[k].value;
+      known = s.reads_halo(l) && s.p.values[l].in[0] == s.p.values[i].in[0];
+    }
     if (known ? e.full() : e.has_all_arrays()) return false;
     ++e.n.neighbours;
     if (!known) ++e.n.halos;
   }
-  e.loads.push_back(i);
+  ++e.n.loads;
+  push(s, e.loads, i);
   return true;
 }
-constexpr bool take_member(const fusing& s, expression& e, std::size_t i) {
+constexpr bool take_member(fusing& s, expression& e, std::size_t i) {
   const partitioned_value& v = s.values[i];
   if (v.reads_neighbours) return take_operand(s, e, i);
   for (std::size_t k = 0; k < v.arity; ++k)
     if (!take_operand(s, e, v.in[k])) return false;
   if (v.arity == 0 && s.in.node_at(v.node).code == op::iota && ++e.n.indices > max_indices) return false;
-  e.members.push_back(i);
+  push(s, e.members, i);
   return true;
 }
 
@@ -305,7 +318,8 @@ constexpr std::size_t next_of(const partitioned& p, std::size_t carried) {
 constexpr bool keeps_iterations_apart(const fusing& s, std::size_t step, const expression& e) {
   const partitioned_value& writer = s.values[step];
   if (writer.origin != origin::next) return true;
-  for (std::size_t l : e.loads) {
+  for (std::size_t k = e.loads; k != none; k = s.links[k].next) {
+    const std::size_t l = s.links[k].value;
     // Neighbours of an element may have been overwritten before it.
     const bool around = s.reads_halo(l);
     const std::size_t at = root_of(s.p, around ? s.values[s.values[l].in[0]].in[0] : l);
@@ -330,23 +344,20 @@ constexpr bool move_into_reader(fusing& s, std::size_t i) {
   // It becomes a member in place of the load, unless the step cannot hold its operands too.
   expression& e = s.expressions[reader];
   const auto counted = e.n;
-  const std::size_t members = e.members.size(), loads = e.loads.size();
-  std::size_t at = 0;
-  while (at < loads && e.loads[at] != i) ++at;
-  if (at < loads) {
-    e.loads.erase(e.loads.begin() + at);
+  std::size_t before = none, at = e.loads;
+  for (; at != none && s.links[at].value != i; at = s.links[at].next) before = at;
+  if (at != none) {
+    (before == none ? e.loads : s.links[before].next) = s.links[at].next;
+    --e.n.loads;
     if (v.type.rank == 0) --e.n.numbers;
     else if (!s.in_stencil.empty() && s.in_stencil[i] != 0) --e.n.neighbours;
   }
+  const std::size_t members = e.members, loads = e.loads;
   if (take_member(s, e, i) && keeps_iterations_apart(s, reader, e) && (e.n.neighbours == 0 || !is_folded(s.in, step)))
     return true;
-  e.members.resize(members);
-  if (at < loads) {
-    e.loads.resize(loads - 1);
-    e.loads.insert(e.loads.begin() + at, i);
-  } else {
-    e.loads.resize(loads);
-  }
+  e.members = members;
+  e.loads = loads;
+  if (at != none) (before == none ? e.loads : s.links[before].next) = at;
   e.n = counted;
   return false;
 }
@@ -389,7 +400,7 @@ constexpr void fuse_value(fusing& s, std::size_t i) {
   if (!fused && evaluates) {
     expression& own = s.expressions[i];
     for (std::size_t k = 0; k < v.arity; ++k) static_cast<void>(take_operand(s, own, v.in.items[k]));
-    if (!is_folded(s.in, v)) own.members.push_back(i);
+    if (!is_folded(s.in, v)) push(s, own.members, i);
   }
   for (std::size_t k = 0; k < v.arity; ++k) {
     const std::size_t operand = v.in.items[k];
@@ -408,6 +419,7 @@ constexpr fusion fuse(const assigned_graph& in, const partitioned& p) {
   s.f.free.assign(count, 0);
   s.f.uses.assign(count, 0);
   s.expressions.assign(count, expression{});
+  s.links.reserve(4 * count);
   s.reader.assign(count, none);
   find_free(in, p, s.f);
   count_uses(p, s.f);

@@ -54,6 +54,9 @@ constexpr multiple multiple_of(const fused_op& o, const multiple* known) {
   }
 }
 
+/// A map of more operations is no scaled product.
+inline constexpr int most_scaling_ops = 24;
+
 /// Whether a map computes alpha * product + beta * addend with numbers alpha and beta, which may be computed first; the
 /// addend, if it has one, is an array like the result.
 constexpr bool scales_product(const program& p, const step& m, std::uint16_t product) {
@@ -61,8 +64,8 @@ constexpr bool scales_product(const program& p, const step& m, std::uint16_t pro
   const auto alike = [&](const buffer& x) {
     return x.form == form::shard && x.type == out.type && x.where == out.where;
   };
-  if (m.ops < 2 || !alike(p.buffers[product]) || !alike(out)) return false;
-  indexed_vector<multiple> known(m.ops);
+  if (m.ops < 2 || m.ops > most_scaling_ops || !alike(p.buffers[product]) || !alike(out)) return false;
+  multiple known[most_scaling_ops]{};
   std::uint16_t addend = product;
   for (std::size_t t = 0; t < m.ops; ++t) {
     const fused_op& o = p.fused_ops[m.first_op + t];
@@ -76,7 +79,7 @@ constexpr bool scales_product(const program& p, const step& m, std::uint16_t pro
       if (!alike(x) || (addend != product && addend != read)) return false;
       addend = read;
     } else {
-      known[t] = multiple_of(o, known.data());
+      known[t] = multiple_of(o, known);
       if (known[t].form >= of_others) return false;
       if (known[t].form != a_number && (known[t].at_run_time > 1 || known[t].power > most_power)) return false;
     }
