@@ -43,7 +43,7 @@ class bound_program {
   }
   void run() { running_.run_steps(0, running_.steps.size()); }
   void finish(void* const* outputs) { arguments_.give(outputs); }
-  /// After an exception that all ranks throw: nothing is left under way, so that the plan can run again.
+  /// After an exception that all ranks throw: nothing is left in flight, so that the plan can run again.
   void finish_exchanges() {
     while (!running_.in_flight.empty()) {
       running_.in_flight.back()->finish();

@@ -59,7 +59,7 @@ class bound_step {
   virtual bool folds_all_rows() const { return false; }
   /// Before `run_rows`.
   virtual void prepare_rows([[maybe_unused]] run_state& r, [[maybe_unused]] const row_setup& setup) {}
-  /// The rows that need no message which may still be on its way. The others run after `await_messages`.
+  /// The rows that need no message that may still be in flight. The others run after `await_messages`.
   virtual range free_rows([[maybe_unused]] run_state& r, std::int64_t rows) const { return {0, rows}; }
   virtual void await_messages([[maybe_unused]] run_state& r) {}
   /// Some rows of the step. Threads call it at the same time for different rows.
@@ -69,7 +69,7 @@ class bound_step {
   /// Whether the result may be written to the memory of an operand, by the number of the buffer. It reads no element
   /// after it is overwritten, or keeps a copy.
   virtual bool may_replace([[maybe_unused]] std::size_t buffer) const { return false; }
-  /// The step that comes next; `number` is its own.
+  /// The next step; `number` is its own.
   virtual std::size_t next(std::size_t number) const { return number + 1; }
 };
 
@@ -162,7 +162,7 @@ struct operand_addresses {
   }
 };
 
-/// How steps of one form are bound: steps that need the same code, whatever their sizes and layouts, in whatever plan.
+/// How steps of one form are bound: steps that need the same code, for any sizes and layouts, in any plan.
 struct step_form {
   owned<bound_step> (*bind)(const binder&, const step&, const void*) = nullptr;
   /// The last argument of `bind`: of maps and folds the functions of their expression.

@@ -37,7 +37,7 @@ class executor {
       try {
         program_.finish_exchanges();
       } catch (...) {
-        // Messages stay under way, so the ranks are out of step from now on.
+        // Messages stay in flight, so the ranks are out of step from now on.
         program_.abandon();
         throw;
       }

@@ -10,7 +10,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// How many ghosts a View has along each dim, before its shard and behind it.
+/// How many ghosts a View has along each dim, before its shard and after it.
 using ghost_widths = fixed_array<std::int64_t, max_rank>;
 
 /// The strides of the arguments, then of the results, that a call reads and writes in Views that are not contiguous;

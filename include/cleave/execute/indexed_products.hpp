@@ -42,7 +42,7 @@ class looked_up_products final : public step_group {
   }
 
  private:
-  /// Whether the result takes the place of the table or of the indices, which are free once the rows are stored.
+  /// Whether the result overwrites the table or the indices, which are free once the rows are stored.
   bool overwrites(const run_state& r, const void* result) const {
     const auto to = reinterpret_cast<std::uintptr_t>(result);
     for (std::size_t k = 0; k < 2; ++k) {

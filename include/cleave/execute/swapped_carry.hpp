@@ -33,7 +33,7 @@ class swapped_carry {
       if (other.kind == step_kind::move && other.move == kind::all_reduce &&
           (same_memory(b.result(other), from) || same_memory(b.result(other), to)))
         return;
-    // The caller's memory goes from hand to hand if loops in each other exchange it, and would not come home.
+    // If nested loops swapped the caller's memory, the result would not end in it.
     for (std::size_t i = 0; i < p.steps.size() && to.role == role::output; ++i) {
       const step& other = p.steps[i];
       if (i == number || other.code != op::loop_yield || !copies(p, other)) continue;
@@ -64,7 +64,7 @@ class swapped_carry {
     copy_bytes(r.at[computed_.front()], r.at[carried_.front()], bytes_);
     come_home(r);
   }
-  /// The addresses as they were, whatever is there.
+  /// Restores the addresses, whatever the memory holds.
   void come_home(run_state& r) {
     if (!swaps_ || !away_ || !callers_) return;
     exchange_memory(r);

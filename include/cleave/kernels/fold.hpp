@@ -325,7 +325,7 @@ void join_pieces(const bound_loops& l, const void* pieces, void* to) {
 }
 
 /// One piece of one result for each unit, for devices. The inner dim, if kept, is the last of `outer`. A thread loads
-/// several values before it adds them, so that they are on their way together.
+/// several values before it adds them, so that their loads overlap.
 template <class Expression, int How, class Out>
 struct fold_flat_functor {
   using T = typename Expression::value_type;

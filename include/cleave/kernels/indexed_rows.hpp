@@ -46,7 +46,7 @@ CLEAVE_FUNCTION presence presence_of(const I* indices, const index_block& block)
   return outside == 0 ? presence::all : outside == checked_indices ? presence::none : presence::some;
 }
 /// The elements at `checked_indices` indices, all of which a block has; `begin` is its first one. Eight are loaded
-/// before one is stored: on a Zen 4 core this took 0.7 of the time of the gather instruction that g++ would use.
+/// before one is stored: on a Zen 4 core this was 1.4x faster than the gather instruction that g++ would use.
 template <class T>
 CLEAVE_FUNCTION void take_elements(const T* table, const std::int32_t* indices, T* rows, std::int32_t begin) {
   constexpr int together = 8;
@@ -59,7 +59,7 @@ CLEAVE_FUNCTION void take_elements(const T* table, const std::int32_t* indices, 
   }
 }
 /// Single elements of a block that has some. Indices that it has are not checked one by one. An index that it lacks
-/// reads the first element in vain, so that no loop has a branch.
+/// reads the first element needlessly, so that no loop has a branch.
 template <class T>
 CLEAVE_FUNCTION void gather_line_32(const T* table, const std::int32_t* indices, T* rows, std::int64_t n,
                                     const index_block& block) {

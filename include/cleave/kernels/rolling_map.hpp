@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <memory>
 
-// A map whose result takes the place of an operand that it reads at a distance, such as a stencil.
+// A map that overwrites in place an operand that it reads at a distance, such as a stencil.
 
 namespace cleave { inline namespace v0 {
 
@@ -31,7 +31,7 @@ class rolling_map {
         for (const map_segment::source& load : s.from)
           if (may_replace(load.address) && load.bytes != s.out_bytes) note(load, s);
     block_ = std::clamp<std::int64_t>(block_bytes / row_bytes_, 1, rows_);
-    // The last block of a thread may have one row, and the next thread reads the rows behind its own.
+    // The last block of a thread may have one row, and the next thread reads the rows after its own.
     slots_ = behind_ == 0 ? 1 : rows_up(behind_ - 1, block_) + 2;
   }
 

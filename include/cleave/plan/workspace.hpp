@@ -60,7 +60,7 @@ struct workspace_parts {
   std::int64_t values = 0;
   /// Memory that steps hold while others run: messages in flight, and small all-reduces that travel as one message.
   std::int64_t held = 0;
-  /// The most that a move packs and unpacks if it goes through MPI; that a product packs, or a reduction or a scan
+  /// The most that a move packs and unpacks if it uses MPI; that a product packs, or a reduction or a scan
   /// keeps for partial results; and that a kernel of yours asks for.
   std::int64_t moves = 0, passes = 0, kernels = 0;
 

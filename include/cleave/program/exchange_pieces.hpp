@@ -193,7 +193,7 @@ constexpr shape staging_extents(const filling& f, const shape& extents) {
   return s;
 }
 
-/// A box of elements on its way: from the shard of an operand, to the receiver's buffer or its staging memory.
+/// A box of elements in transit: from the shard of an operand, to the receiver's buffer or its staging memory.
 struct exchange_piece {
   shape extents{};
   strides from{}, to{};

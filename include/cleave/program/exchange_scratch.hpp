@@ -113,7 +113,7 @@ constexpr message_size message_from(const exchange_spec& e, const coordinates& h
 
 } // namespace detail
 
-/// The most that any offsets could ask for.
+/// The maximum over all offsets.
 [[gnu::cold]] constexpr exchange_room room_for_any(const exchange_spec& e, const coordinates& here) {
   std::int64_t mine = 0, members = 0;
   for (std::size_t k = 0; k < e.in.size(); ++k)
@@ -132,7 +132,7 @@ constexpr message_size message_from(const exchange_spec& e, const coordinates& h
   return room;
 }
 
-/// The memory of an exchange whose messages go through MPI. Through shared memory a message that is one box is not
+/// The memory of an exchange whose messages use MPI. Through shared memory a message that is one box is not
 /// packed either.
 [[gnu::cold]] constexpr exchange_room room_of(const exchange_spec& e, const coordinates& here) {
   if (moves_at_run_time(e)) return room_for_any(e, here);

@@ -108,7 +108,7 @@ class devices {
     for (std::size_t d = 0; d < where_.size(); ++d)
       if (local(d, *writer).elements() != local(d, want).elements()) complain("reads memory that holds another shard");
   }
-  /// Memory that is written anew holds nothing before, unless the step also reads it.
+  /// Memory that is overwritten holds no value before, unless the step also reads it.
   void forget_target(const step& s) {
     const std::size_t target = memory_of(p_.buffers[s.out]);
     bool in_place = false;

@@ -42,7 +42,7 @@ inline std::uint64_t bits_of(double x) {
   return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(-x) : static_cast<std::uint64_t>(x);
 }
 
-/// A value as it comes back from memory of this element type.
+/// A value as it is read back from memory of this element type.
 inline double stored(element e, double x) {
   if (is_floating(e)) return x;
   if (e == element::boolean) return x != 0 ? 1 : 0;

@@ -59,7 +59,7 @@ class exchange_step final : public bound_step {
     if (!exchange_->communicates() || !r.grid.overlaps()) return exchange_->finish();
     detail::leave_under_way(r, exchange_.get());
   }
-  /// Whether messages may still be on their way.
+  /// Whether messages may still be in flight.
   bool in_flight(const run_state& r) const {
     for (const comm::bound_exchange* e : r.in_flight)
       if (e == exchange_.get()) return true;

@@ -36,7 +36,7 @@ class gemm_step : public bound_step {
   /// The steps before the product itself, and after it.
   virtual void prepare(run_state&) {}
   virtual void complete(run_state&) {}
-  /// Whether something comes after the product, for which it is needed as a whole.
+  /// Whether a later operation of this step needs the whole product.
   virtual bool completes() const { return false; }
   /// A part of the product, and where it begins in the three arrays, in elements.
   struct part {

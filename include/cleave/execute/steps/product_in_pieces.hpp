@@ -51,7 +51,7 @@ class product_in_pieces final : public bound_step {
   }
   void run(run_state& r) override {
     if (!pieces_.active()) return whole_->run(r);
-    // The product uses the memory behind that of the messages.
+    // The product uses the memory after the messages.
     const comm::scratch all = r.scratch;
     r.scratch.memory += pieces_.scratch_bytes();
     if constexpr (!gathers) pieces_.begin(r.at[step_.out], all.memory);

@@ -28,7 +28,7 @@ constexpr bool reads_around(const step& other, const step& exchange, indexed_spa
   return false;
 }
 
-/// Whether others may compute before an exchange is over. Offsets that only the run knows are read when it is made.
+/// Whether an exchange may overlap with other steps. Offsets that only the run knows are read when it is made.
 constexpr bool may_be_in_flight(const step& s, indexed_span<const dim_map> maps) {
   if (s.kind != step_kind::exchange || s.move == kind::none || s.keeps) return false;
   for (const dim_map& m : maps.subspan(s.first_map, s.maps))

@@ -182,7 +182,7 @@ constexpr void mark_fresh(const cost_model& m, assignment& a, fingerprints& f, s
   }
 }
 
-/// Prices transparent nodes behind a node anew, however long the chain.
+/// Prices transparent nodes after a node anew, however long the chain.
 constexpr void price_through(const cost_model& m, assignment& a, std::size_t u) {
   if ((m.traits.at[u] & read_through) == 0) return;
   for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e) {

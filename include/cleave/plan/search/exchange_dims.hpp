@@ -111,7 +111,7 @@ constexpr void add_idle_instead(const cost_model& m, layout l, indexed_vector<la
 }
 
 /// An exchange that moves elements along some dims may as well take the other dims to other axes, instead of a move
-/// before it or behind it. Whether one does.
+/// before it or after it. Whether one does.
 constexpr bool exchange_dims(graph& g, cost_model& m, assignment& a, fingerprints& f) {
   double best = total_price(m, a);
   bool changed = false;

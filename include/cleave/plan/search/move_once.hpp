@@ -113,7 +113,7 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
   for (int from = 0; from < type.rank; ++from)
     for (int j = 0; j < own[from].size(); ++j)
       if (m.at.axes[own[from][j]] > 1) add(own, from, own[from].prefix(j).then(own[from].without(j + 1)));
-  // With one more axis a value may be taken for nothing, so that less of it is moved later. Before the other axes too.
+  // A slice over one more axis may cost nothing, so that less is moved later. Before the other axes too.
   const auto add_with_idle_axes = [&](layout l, int to) {
     for (int axis = 0; axis < m.g.mesh.size(); ++axis) {
       if (m.at.axes[axis] == 1 || l.sharded().contains(axis)) continue;
