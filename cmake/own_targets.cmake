@@ -35,7 +35,8 @@ endif()
 # Not where the time and the memory of the compiler are measured (CLEAVE_COLLECTS_GARBAGE), for users have no such option.
 cmake_host_system_information(RESULT megabytes QUERY TOTAL_PHYSICAL_MEMORY)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND megabytes GREATER 12000 AND NOT Kokkos_ENABLE_CUDA)
-  target_compile_options(cleave_own INTERFACE "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:CLEAVE_COLLECTS_GARBAGE>>>:--param=ggc-min-heapsize=1500000>")
+  math(EXPR kilobytes "${megabytes} * 128") # for each of two compilers an eighth of the memory, before it collects
+  target_compile_options(cleave_own INTERFACE "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:CLEAVE_COLLECTS_GARBAGE>>>:--param=ggc-min-heapsize=${kilobytes}>")
 endif()
 # As where it optimises, g++ -O0 leaves out variables that nothing reads. They are the plans of a source, as they are before they are
 # shortened: half of the time of a test of many plans, and megabytes for each.

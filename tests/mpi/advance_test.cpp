@@ -16,7 +16,7 @@
 // Several steps for one exchange of halos: each device computes what later steps read around its shard. The results are
 // those of single steps, bit for bit, and the bytes are those of one wider halo.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace stencil = cleave::stencil;
 using stencil::along;
@@ -293,4 +293,4 @@ TEST(advance, moves_one_wider_halo) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

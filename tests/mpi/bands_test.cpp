@@ -12,7 +12,7 @@
 // Steps over the same rows that run a band of rows at a time. In checked mode every step runs on its own, so the
 // results of both have the same bits.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"ranks"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -274,4 +274,4 @@ TEST(bands, only_what_does_not_fit_in_the_caches) {
   EXPECT_EQ(groups_of(g, plan, {row = 8 * support::ranks(), col = 1 << 20, line = support::ranks()}), 0u);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -15,7 +15,7 @@
 
 // Maps whose lines are computed in blocks: square roots, stores past the caches, and elements that have a label.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"ranks"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -225,4 +225,4 @@ TEST(blocks, labels_of_lines) {
   for (std::int64_t cols : {1, 3, 15, 16, 17, 40, 131, 300}) expect_marked(cols);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

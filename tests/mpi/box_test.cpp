@@ -13,7 +13,7 @@
 // Copies of boxes between strided arrays, as a whole or in ranges, beside a loop over all elements. On the host: in the
 // caches or past them, by one thread or by several.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -163,4 +163,4 @@ TEST(box_copies, long_ones_are_divided) {
     }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

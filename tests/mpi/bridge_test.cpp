@@ -16,7 +16,7 @@
 // Copies between grids of communicators that MPI_Comm_split made. Each element and each byte is counted, and mistakes
 // are exceptions on all ranks of the bridge.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"a"> a;
 inline constexpr cleave::axis<"b"> b;
@@ -279,4 +279,4 @@ TEST(bridges, mistakes_are_seen_by_all_ranks) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

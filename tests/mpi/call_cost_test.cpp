@@ -13,7 +13,7 @@
 
 // A warm call takes nothing from the heap, binds nothing, and makes only the calls of MPI that its plan has.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -268,4 +268,4 @@ TEST(call_cost, training_step) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

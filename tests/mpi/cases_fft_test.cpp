@@ -9,7 +9,7 @@
 
 // Recorded cases: Fourier transforms, against the sum that defines them.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cases;
 
@@ -68,4 +68,4 @@ TEST_F(Cases, fft_along_three_dims) {
                                                                                                       by_sums<0, 2>);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

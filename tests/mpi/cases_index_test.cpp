@@ -7,7 +7,7 @@
 // Recorded cases: look-ups, places of the largest, running totals, sums, random numbers, linear algebra. Whole numbers
 // count along dim v.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cases;
 
@@ -161,4 +161,4 @@ TEST_F(Cases, linalg) {
   check<"linalg/trisolve__rhs_cols/m8", f32<mesh(b, c / x)>(f32<mesh(a, b)>, f32<mesh(a, c / x)>)>(solved);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

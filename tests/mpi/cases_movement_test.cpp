@@ -5,7 +5,7 @@
 // Recorded cases: the same elements in other layouts, orders and positions. Dims that are cut at given indices have the
 // case's extents.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cases;
 
@@ -209,4 +209,4 @@ TEST_F(Cases, uneven_in_two_dims) {
   check<"uneven/inside_two_d/m2x4", f32<mesh(i, j)>(f32<mesh(i, j)>)>(both);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

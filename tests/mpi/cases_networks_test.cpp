@@ -4,7 +4,7 @@
 
 // Recorded cases: parts of networks, and gradients of them.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cases;
 
@@ -193,4 +193,4 @@ TEST_F(Cases, moe) {
         Tokens(Tokens, f32<mesh(m, e)>, f32<mesh(e / x, m, h)>, f32<mesh(e / x, h, m)>), 1, 1000>(experts::moe);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

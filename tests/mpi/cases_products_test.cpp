@@ -4,7 +4,7 @@
 
 // Recorded cases: products, and sums of them.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cases;
 
@@ -169,4 +169,4 @@ TEST_F(Cases, elementwise) {
       sums::sum);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

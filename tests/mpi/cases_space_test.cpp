@@ -4,7 +4,7 @@
 
 // Recorded cases: stencils, convolutions, pooling.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cases;
 
@@ -108,4 +108,4 @@ TEST_F(Cases, conv2d) {
         f32<mesh(b, half_s / x, half_t / y, o)>(f32<mesh(b, s / x, t / y, i)>, Kernel2), 0>(strided);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

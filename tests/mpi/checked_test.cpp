@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -354,4 +354,4 @@ TEST(checked, loops_report) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

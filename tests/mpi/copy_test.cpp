@@ -14,7 +14,7 @@
 // Grids on a part of the ranks, and copies between grids: every pair of layouts, meshes and parts, each element
 // counted.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"a"> a;
 inline constexpr cleave::axis<"b"> b;
@@ -368,4 +368,4 @@ TEST(whole, comes_to_one_rank_and_goes_from_there) {
   EXPECT_THROW(gather_to(table(grid(line, MPI_COMM_WORLD, {n}), {4, 3}), n), cleave::mesh_error);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -10,7 +10,7 @@
 
 // Running totals along dims that are sharded, in every order of the axes, unevenly and with empty blocks.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -169,4 +169,4 @@ TEST(cumulative, derivatives_of_products_along_one_axis) { check_products<double
 TEST(cumulative, derivatives_of_products_along_two_axes) { check_products<float, mesh(row / ax / ay, col)>(); }
 TEST(cumulative, derivatives_of_products_of_16_bits) { check_products<cleave::half, mesh(row / ax / ay, col)>(); }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -13,7 +13,7 @@
 
 // Arrays in distributions of other codes: to tensors and back, each element where it belongs, and no byte too many.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using cleave::block_cyclic;
 using cleave::block_sizes;
@@ -407,4 +407,4 @@ TEST(distributions, what_does_not_fit_is_an_error_of_all_ranks) {
   expect_thrown<cleave::view_error>([&] { cyclic({{n, 1}, {1, 1}}); }, "of some rank");
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

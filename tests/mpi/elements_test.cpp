@@ -17,7 +17,7 @@
 // What is particular to element types: 16-bit numbers are computed in float, complex numbers, integers that wrap, what
 // literals become, and NaN and signed zeros in reductions between devices.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::mesh mesh{data};
@@ -351,4 +351,4 @@ TEST(elements, nan_and_zeros_in_reductions_between_devices) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -11,7 +11,7 @@
 // Elementwise operations and small functions made of them that no other program here uses, by name, on operands sharded
 // differently.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -330,4 +330,4 @@ TEST(elementwise, lines_that_are_no_multiple_of_a_block) {
     }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <set>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -269,4 +269,4 @@ TEST(exchange, together_as_one_by_one) {
   EXPECT_GT(run, 50);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

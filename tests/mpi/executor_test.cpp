@@ -9,7 +9,7 @@
 
 // Whole programs of several steps: what the executor adds to its kernels and collectives.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace hand;
 
@@ -224,4 +224,4 @@ TEST(executor, errors_of_mpi) {
   EXPECT_EQ(handler, MPI_ERRORS_ARE_FATAL);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -13,7 +13,7 @@
 
 // Fourier transforms on real grids against the sum that defines them; what their plans move.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using cleave::kind;
 using cleave::linalg::fft;
@@ -422,4 +422,4 @@ TEST(fft, devices_agree_on_plans) {
 }
 #endif
 
-} // namespace
+} // namespace CLEAVE_SOURCE

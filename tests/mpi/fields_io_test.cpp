@@ -22,7 +22,7 @@
 
 // Fields are written on all ranks, and read back on rank 0 by HDF5 itself.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace io = cleave::io;
 
@@ -297,4 +297,4 @@ TEST(fields_io, what_takes_slabs_may_throw) {
   EXPECT_EQ(thrown, support::rank() == last);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

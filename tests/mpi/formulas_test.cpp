@@ -11,7 +11,7 @@
 
 // A formula is one pass, however long it is, and whatever the type of its elements.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::mesh mesh{ax};
@@ -124,4 +124,4 @@ constexpr std::size_t passes_of_sum(std::index_sequence<K...>) {
 }
 static_assert(passes_of_sum(std::make_index_sequence<30>{}) == 3);
 
-} // namespace
+} // namespace CLEAVE_SOURCE

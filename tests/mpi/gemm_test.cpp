@@ -11,7 +11,7 @@
 
 // The two ways to a library's product, one matrix at a time, against plain loops.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using cleave::matrix_ref;
 
@@ -70,4 +70,4 @@ TEST(gemm, numbers_beyond_int_go_elsewhere) {
   EXPECT_FALSE(cleave::library_takes({1, 2147483648, 3}));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

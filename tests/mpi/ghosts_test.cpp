@@ -13,7 +13,7 @@
 // Views with ghosts: halos are written to the ghosts and read there. The values are those of contiguous tensors, bit
 // for bit.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -233,4 +233,4 @@ TEST(ghosts, of_ranks_without_elements) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -13,7 +13,7 @@
 
 // Gradients and optimizers on tensors: what the plain evaluator gives, on every mesh, moving what the plan says.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -201,4 +201,4 @@ TEST(optim, momentum_adds_up) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -15,7 +15,7 @@
 // Cholesky factors of one matrix over all devices: beside the product that gives the matrix back, and beside the factor
 // that one device computes. Triangular systems beside ordinary substitution.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"y"> ay;
 inline constexpr cleave::axis<"x"> ax;
@@ -353,4 +353,4 @@ TEST(grid_triangular_solve, in_statements) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -13,7 +13,7 @@
 // Where what one step, one thread or one rank writes is the memory of what another one has yet to read, and where ranks
 // with small shards might communicate otherwise than the others.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"line"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -226,4 +226,4 @@ TEST(hazards, a_product_over_nothing_into_a_part_of_a_view) {
     for (std::size_t j = 0; j < 8; ++j) EXPECT_EQ(host(i, j), j < 5 ? 0 : 7);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

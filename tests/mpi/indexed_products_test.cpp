@@ -13,7 +13,7 @@
 // Products of short rows that read one operand in a table at indices, as sparse matrices do: one pass with the bits of
 // two. In checked mode every step runs on its own.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"ranks"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -171,4 +171,4 @@ TEST(indexed_products, moves_what_other_devices_have) {
   EXPECT_EQ(moved, ranks > 1 ? 2 * 3 * 8 + 8 * (ranks - 1) : 0);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -18,7 +18,7 @@
 // Shards of other libraries: nothing is copied where that is promised, which addresses show, and a mistake of one rank
 // is an exception on all of them.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace interop = cleave::interop;
 namespace dlpack = cleave::interop::dlpack;
@@ -446,4 +446,4 @@ TEST(boxes, mistakes_are_seen_by_all_ranks) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

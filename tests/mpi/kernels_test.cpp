@@ -15,7 +15,7 @@
 
 // The kernels of single steps, as bound by the executor, against plain loops over global indices.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace hand;
 
@@ -538,4 +538,4 @@ TEST(kernels, tiles) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

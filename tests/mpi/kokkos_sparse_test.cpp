@@ -16,7 +16,7 @@
 // Sparse matrices whose rows KokkosSparse multiplies beside those that Cleave multiplies, and a KokkosSparse matrix as
 // the state of an own operation.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace solve = cleave::solve;
 namespace sparse = cleave::sparse;
@@ -263,4 +263,4 @@ TEST(kokkos_sparse, an_own_operation_keeps_a_matrix_of_kokkos) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -12,7 +12,7 @@
 // Stencils whose results are larger than the caches, so that they are stored past them in blocks. Lines have an odd
 // number of elements, so they begin at every possible place in a line of the cache. All values are small integers.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"ranks"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -145,4 +145,4 @@ TEST(large_fields, that_wait_before_they_begin) {
 // Only the ends of lines wait for the halo.
 TEST(large_fields, of_sharded_columns) { larger_than_caches<double, Columns>(515, 4099 * ranks()).run(); }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

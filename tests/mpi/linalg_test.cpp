@@ -11,7 +11,7 @@
 
 // Cholesky factors and triangular systems on real grids: products of what was computed give back what was given.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using cleave::linalg::cholesky;
 using cleave::linalg::transpose;
@@ -364,4 +364,4 @@ TEST(linalg, tall_factors_that_do_not_exist_are_not_numbers) {
   EXPECT_TRUE(std::isnan(r3.to_global()[0]));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

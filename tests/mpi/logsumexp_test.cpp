@@ -13,7 +13,7 @@
 
 // The reduction logsumexp, and sums that have one term a row.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"ranks"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -233,4 +233,4 @@ TEST(single_terms, gradient_of_cross_entropy) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

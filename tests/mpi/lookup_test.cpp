@@ -12,7 +12,7 @@
 // Rows looked up in tables and added up in them, with tables, indices and results sharded in many ways, on real ranks:
 // what the plain evaluator gives.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -477,4 +477,4 @@ TEST(lookup, an_order_and_positions_in_one_plan) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -9,7 +9,7 @@
 // Loops on real ranks: scans and their derivatives, loops that end when their values say so, branches; what the plain
 // evaluator gives, and as many bytes as the plan says.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -397,4 +397,4 @@ TEST(loops, whose_branches_read_what_is_moved_before_them) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

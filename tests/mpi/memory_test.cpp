@@ -19,7 +19,7 @@
 // The memory that a plan predicts is the memory that its first call allocates: on the rank that needs most, where all
 // data goes through MPI. Allocations are counted where Kokkos makes them.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"y"> ay;
 inline constexpr cleave::axis<"x"> ax;
@@ -440,4 +440,4 @@ TEST(memory, large_arrays_ask_for_huge_pages) {
 }
 #endif
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -12,7 +12,7 @@
 // Functions that take elements from other indices, on real ranks: what the plain evaluator gives for the same graph,
 // and as many bytes as the plan says.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -635,4 +635,4 @@ TEST(movement, a_warm_stencil_allocates_nothing) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

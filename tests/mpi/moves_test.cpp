@@ -12,7 +12,7 @@
 // Every kind of move, between all pairs of layouts between which it may be planned, on all meshes of this many ranks,
 // against the ownership of every element enumerated from the definition of blocks.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -341,4 +341,4 @@ TEST(moves, scratch_memory_is_predicted) {
   EXPECT_TRUE(support::ranks() == 1 || support::over_ranks(packing) > 20);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

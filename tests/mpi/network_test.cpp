@@ -10,7 +10,7 @@
 // The slow network of the tests: messages and collectives take the time that it says, whenever they were posted, and
 // bring what they bring.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 /// While one lives, the network is slow, on all ranks.
 struct slow_network {
@@ -64,4 +64,4 @@ TEST(network, delays_collectives) {
   for (int r = 0; r < n; ++r) EXPECT_EQ(all[static_cast<std::size_t>(r) * mine.size()], static_cast<char>(r));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -19,7 +19,7 @@
 // What devices of one node exchange through shared memory, in the caches or past them: the bits of reductions, operands
 // longer than the slots, messages longer than the pipes, and which grids use shared memory.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -234,4 +234,4 @@ TEST(node, shared_memory_may_outlive_mpi) {
   support::after_finalize().push_back(g);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

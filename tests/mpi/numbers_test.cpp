@@ -17,7 +17,7 @@
 // Numbers that are easily taken for others: short indices along long dims, zeros with a sign. And what one rank may ask
 // for alone.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"line"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -255,4 +255,4 @@ TEST(numbers, slabs_of_different_sizes) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

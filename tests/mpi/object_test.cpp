@@ -11,7 +11,7 @@
 
 // Kernels on shards that use an object of the user and scratch memory: tridiagonal systems along a dim, factored once.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -217,4 +217,4 @@ TEST(objects, a_workspace_from_the_context) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

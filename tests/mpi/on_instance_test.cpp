@@ -15,7 +15,7 @@
 // Calls on instances of the caller: values are those of calls without one, and a tool sees on which instance each
 // kernel runs.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"y"> ay;
 inline constexpr cleave::axis<"x"> ax;
@@ -158,4 +158,4 @@ TEST(on_instance, warm_calls_take_nothing_from_the_heap) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

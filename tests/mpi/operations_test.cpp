@@ -11,7 +11,7 @@
 
 // Operations of the user: fused elementwise ones, kernels on shards that the planner divides, and manual mode.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -462,4 +462,4 @@ TEST(operations, in_manual_mode_with_every_collective) {
     EXPECT_EQ(got[static_cast<std::size_t>(i)], static_cast<double>(n * ((i + 2 * n - 2) % (2 * n))));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

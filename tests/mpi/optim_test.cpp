@@ -17,7 +17,7 @@
 // Optimizers on tensors: their states are made from the types of the weights, and every mesh computes what the plain
 // evaluator does.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace optim = cleave::optim;
 
@@ -175,4 +175,4 @@ TEST(optim, steps_whose_gradients_overflow_are_skipped_on_all_devices) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -16,7 +16,7 @@
 // Moves that go on while products are computed: values as the evaluator computes them, and bit by bit those of the same
 // steps one after the other; bytes as the plan says; memory; and communication hidden, on a slow network.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -400,4 +400,4 @@ TEST(overlap, fails_with_mpi) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 // Products that gather their operands panel by panel, so that the workspace stays within a limit: the values of the
 // products that gather them as a whole, and the same bytes.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"p"> p;
 inline constexpr cleave::axis<"q"> q;
@@ -214,4 +214,4 @@ TEST(panels, gradients) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

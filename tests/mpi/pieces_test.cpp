@@ -14,7 +14,7 @@
 // the evaluator, for blocks that are uneven or empty; bytes as the plan says; and communication hidden, on a network
 // that is as slow as the product.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -305,4 +305,4 @@ TEST(pieces, hide_messages_behind_products) {
   hides<o::rows, o::deep_left, o::deep_right>();
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 
 // Functions and statements on tensors: the same on every mesh as on one device, and moving what the plan says.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -296,4 +296,4 @@ TEST(digits, malformed_files_are_named_with_their_line) {
   std::remove(path.c_str());
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

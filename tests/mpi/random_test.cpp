@@ -13,7 +13,7 @@
 // Random numbers and the reductions made of others, on tensors: the same bits on every mesh and layout as the
 // definition gives on one device, without communication.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -223,4 +223,4 @@ TEST(random, reductions_made_of_others) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

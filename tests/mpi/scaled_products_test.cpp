@@ -13,7 +13,7 @@
 // Products that are scaled and added to an array are one call of the library, with alpha and beta: values against the
 // evaluator, in place and not, for shapes for which the library has other functions, and for Views with gaps.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -189,4 +189,4 @@ TEST(scaled_products, by_numbers_far_from_1) {
                       cleave::tensor<float, mesh(row / data, col)>>(g);
   }
 }
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -17,7 +17,7 @@
 // The promises of docs/13-semantics.md that do not depend on element types or on several grids: memory, aliasing,
 // repeatability, errors, and the cases at the edge.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -640,4 +640,4 @@ TEST(semantics, dims_are_as_long_as_what_is_taken_of_them) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 // Slices that begin at an index known at run time, which products read where they are: which of them a program has,
 // and the results, also where arrays are overwritten.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"ranks"> line;
 inline constexpr cleave::mesh mesh{line};
@@ -238,4 +238,4 @@ TEST(slices, products_of_a_vector) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

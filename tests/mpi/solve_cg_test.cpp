@@ -12,7 +12,7 @@
 
 // Conjugate gradients on real grids beside a serial solve with ordinary loops: the same iterates, as many iterations.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace solve = cleave::solve;
 using support::serial_result;
@@ -274,4 +274,4 @@ TEST(solve_cg, each_iteration_moves_the_halo_and_two_numbers) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

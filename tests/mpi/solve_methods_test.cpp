@@ -14,7 +14,7 @@
 
 // The other iterative methods on real grids beside serial ones: the same iterates, as many iterations.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace solve = cleave::solve;
 using support::serial_result;
@@ -278,4 +278,4 @@ constexpr auto gmres_plan = cleave::plan<Solution(Plane, Plane, int)>(by_gmres);
 static_assert(gmres_plan.count(cleave::kind::exchange) == 5 && gmres_plan.count(cleave::kind::all_reduce) == 8);
 static_assert(bicgstab_plan.collectives() == 11 && gmres_plan.collectives() == 13);
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 // Slices sorted along sharded and unsharded dims on real ranks, against std::stable_sort: spread evenly, all equal, in
 // order, reversed, with NaN, and in blocks that are uneven or empty.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -266,4 +266,4 @@ TEST(searchsorted, moves_counts) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

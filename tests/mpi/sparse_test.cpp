@@ -20,7 +20,7 @@
 
 // Sparse matrices on real grids beside maps of their entries.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace solve = cleave::solve;
 namespace sparse = cleave::sparse;
@@ -363,4 +363,4 @@ TEST(sparse, a_wrong_line_of_a_file_is_named) {
               "cannot open 'nowhere.mtx'");
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

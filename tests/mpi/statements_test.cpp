@@ -18,7 +18,7 @@
 #include <string>
 #include <type_traits>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -229,4 +229,4 @@ TEST(statements, make_tensors) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

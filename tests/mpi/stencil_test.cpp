@@ -15,7 +15,7 @@
 // conditions at the faces and the steps for one exchange. All factors are powers of two, so that fused multiply-adds
 // round as the loops do.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 namespace stencil = cleave::stencil;
 using stencil::along;
@@ -526,4 +526,4 @@ TEST(stencil, fields_share_messages_in_a_loop) {
     }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

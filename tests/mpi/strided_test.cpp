@@ -14,7 +14,7 @@
 // Tensors that wrap Views which are not contiguous. What is computed with them has the bits of what is computed with
 // contiguous tensors, and nothing outside the shard is written.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -469,4 +469,4 @@ TEST(strided, wrong_views_are_refused) {
   EXPECT_NE(view.find("not contiguous"), std::string::npos) << view;
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -12,7 +12,7 @@
 
 // Products in little workspace: values beside plain loops, bytes beside a formula made of blocks.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"y"> ay;
 inline constexpr cleave::axis<"x"> ax;
@@ -298,4 +298,4 @@ TEST(product_25d, workspace_is_under_the_cap) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

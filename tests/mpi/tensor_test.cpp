@@ -35,7 +35,7 @@ static_assert(std::is_same_v<alias<int, mesh(row, cleave::unreduced<cleave::redu
 static_assert(std::is_same_v<alias<std::int64_t, mesh()>, number>);
 } // namespace names
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using cleave::grid;
 
@@ -191,4 +191,4 @@ TEST(grid, outlives_mpi) {
   support::after_finalize().push_back(wrapped);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

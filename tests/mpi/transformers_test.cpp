@@ -10,7 +10,7 @@
 // Layers whose values travel in loops or by index, and their gradients, on real ranks: what the plain evaluator gives.
 // Whole models: tests/reference.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -257,4 +257,4 @@ TEST(transformers, layers_that_do_not_fill_the_stages) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

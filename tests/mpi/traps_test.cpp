@@ -16,7 +16,7 @@
 //   10  random numbers of any mesh: random_test.cpp
 // Meshes of two axes over 1, 2, 3, 4 and 8 ranks, extents that divide and that do not.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::axis<"y"> ay;
@@ -241,4 +241,4 @@ TEST(Traps, AReshardOverTwoAxesGathersNothing) {
     }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -12,7 +12,7 @@
 // All plans on a grid share one workspace: as large as the largest of them needs, kept between calls, and moved when a
 // larger plan comes.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"x"> ax;
 inline constexpr cleave::mesh mesh{ax};
@@ -166,4 +166,4 @@ TEST(workspace, is_poisoned_in_checked_mode) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

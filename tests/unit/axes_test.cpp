@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -175,4 +175,4 @@ TEST(Axes, SmallestPartIsTheLeastThatAnyScatteredDeviceKeepsOfTheFirstBlock) {
       }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

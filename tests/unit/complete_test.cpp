@@ -12,7 +12,7 @@
 #include <map>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -162,4 +162,4 @@ TEST_F(Complete, MergedDimsTakeTheAxesOfTheirParts) {
   EXPECT_EQ(layout_of(whole), "batch xy, embed");
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

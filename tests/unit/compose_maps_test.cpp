@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -181,4 +181,4 @@ TEST(ComposeMaps, AgreeWithOneAfterTheOtherElementByElement) {
   EXPECT_GT(composed, 500);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

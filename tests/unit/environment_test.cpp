@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 constexpr const char* name = "CLEAVE_OF_A_TEST";
 
@@ -47,4 +47,4 @@ TEST(environment, has_a_number) {
   for (const char* n : {"0", "-1", "nan"}) EXPECT_EQ(given(n, seconds), says(n, "a number above 0"));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -16,7 +16,7 @@
 #include <functional>
 #include <limits>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -298,4 +298,4 @@ TEST_F(Evaluate, RefusesArgumentsThatDoNotFit) {
   EXPECT_EQ(complaint(arguments_), "cleave: the array for argument 0 does not have the extents of the argument");
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -201,4 +201,4 @@ TEST(Explain, ShowsTheLayoutOfEveryValue) {
   expect_has(text, "%6 = add(%5, %0): f32[batch/data, embed]");
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -11,7 +11,7 @@
 #include <deque>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -220,4 +220,4 @@ TEST_F(Faults, LoopsFromRefusedValues) {
   expect(fault::dim_missing, "sum", "j", line);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -200,4 +200,4 @@ TEST(Fuzz, SimulatedPlansAgreeWithTheEvaluatorAndTheirPrice) {
   EXPECT_GT(planned, 5000) << ties << " ties";
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -21,7 +21,7 @@
 #include <random>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -1176,4 +1176,4 @@ TEST(Gradient, FaultsNameTheOpAndLineThatWereDifferentiated) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

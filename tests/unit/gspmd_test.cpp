@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -434,4 +434,4 @@ TEST(MovesNoMoreThanGspmd, RunsAreWholeWhereAllOfThemIsThere) {
   EXPECT_EQ(bytes_of(greatest, {laid_out({{row}, {column}})}, laid_out({{twice, {x, y}}})), 0);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -9,7 +9,7 @@
 #include <map>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -104,4 +104,4 @@ TEST(IndexMaps, TheElementsOfABlockAreWithinIt) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

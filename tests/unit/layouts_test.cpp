@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -195,4 +195,4 @@ TEST(Reshard, PartialAxesAreResolvedOnce) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

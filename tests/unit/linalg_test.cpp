@@ -17,7 +17,7 @@
 #include <random>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 using linalg::cholesky;
@@ -337,4 +337,4 @@ TEST(Linalg, FaultsNameTheDim) {
             fault::extents_differ);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

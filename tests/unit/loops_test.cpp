@@ -21,7 +21,7 @@
 #include <functional>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -670,4 +670,4 @@ TEST(Loops, RunAWholeNumberOfTimes) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 using namespace cleave::lowering;
@@ -988,4 +988,4 @@ TEST(Lower, WhatALoopReadsInEveryIterationKeepsItsMemory) {
   EXPECT_TRUE(verify(allocate(emitted(e))));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -155,4 +155,4 @@ TEST(movement, convolutions_are_what_they_say) {
       }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

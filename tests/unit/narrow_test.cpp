@@ -16,7 +16,7 @@
 // The 16-bit floating-point types against their definitions: every value, the neighbourhood of every point between two
 // values, and a sample of all floats.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -147,4 +147,4 @@ TEST(narrow, reductions_have_their_identities) {
   EXPECT_EQ(static_cast<float>(combined<reduction::max>(half(-1), half(2))), 2);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -15,7 +15,7 @@
 
 #include <functional>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -271,4 +271,4 @@ TEST(operands, a_function_is_the_body_of_a_loop) {
   EXPECT_EQ(p.run(y), (std::vector<double>{8, 16}));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

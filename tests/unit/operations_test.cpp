@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using cleave::kind;
 
@@ -188,4 +188,4 @@ TEST(Operations, AreNamedInGraphsAndPlans) {
   EXPECT_NE(explain(moved).find("1 kernel of yours"), std::string::npos) << explain(moved);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -19,7 +19,7 @@
 #include <random>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -724,4 +724,4 @@ TEST(Optim, ScalesKeepSmallGradients) {
   EXPECT_EQ(got[1].data, (numbers{std::ldexp(1.0, -24), std::ldexp(1.0, -24)}));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -17,7 +17,7 @@
 
 #include <array>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -307,4 +307,4 @@ TEST(Prices, SizesAreThoseOfTheFunction) {
   EXPECT_THROW((void)explain(plan, {k = of}), shape_error);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

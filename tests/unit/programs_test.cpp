@@ -13,7 +13,7 @@
 #include <map>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -313,4 +313,4 @@ TEST(Programs, OfEveryOpGiveWhatTheyMeanAndMoveWhatTheyCost) {
     EXPECT_GT(moves[k], 20) << name_of(k);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

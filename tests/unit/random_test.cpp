@@ -17,7 +17,7 @@
 #include <set>
 #include <string>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -348,4 +348,4 @@ TEST(Random, FaultsNameWhatIsWrong) {
   EXPECT_EQ(fault_of([](value x, value k, value p, value) { return dropout(x, p, fold_in(7, k)); }), fault::none);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

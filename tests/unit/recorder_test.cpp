@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -273,4 +273,4 @@ TEST_F(Recording, VerifySeesWhatIsBroken) {
   EXPECT_FALSE(verify(gap));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 #include <limits>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -154,4 +154,4 @@ TEST(Reductions, FaultsNameWhatIsWrong) {
   EXPECT_EQ(fault_of([](value, value n, value) { return prod(n, a); }), fault::none);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 // The elementwise functions: accuracy of the float versions, special values, integers that wrap, and that the kernels'
 // functions are what the list of operations says.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -298,4 +298,4 @@ TEST(scalar, kernels_and_the_list_agree) {
             1000);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

@@ -18,7 +18,7 @@
 /// Allocations of this program so far: heap.cpp.
 std::size_t allocations_so_far();
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 using namespace cleave::planner;
@@ -546,4 +546,4 @@ TEST(Search, CostsAreLinearInTheNodes) {
   EXPECT_LE(few.allocations, 100u);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

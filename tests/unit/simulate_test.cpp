@@ -16,7 +16,7 @@
 
 #include <functional>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -342,4 +342,4 @@ TEST(Simulate, TakesPartialArgumentsApartAndPutsThemTogether) {
     }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

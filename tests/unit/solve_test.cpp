@@ -17,7 +17,7 @@
 #include <functional>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -151,4 +151,4 @@ TEST(Solve, ARotationBreaksBicgstabAndNotGmres) {
   EXPECT_EQ(number(8), reason(solve::ended::at_limit));
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

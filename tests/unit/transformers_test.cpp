@@ -22,7 +22,7 @@
 #include <numeric>
 #include <random>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -726,4 +726,4 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

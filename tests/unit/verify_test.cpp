@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -404,4 +404,4 @@ TEST(Verify, MemoryOfAnExchangeInFlightIsNotTakenBeforeItIsOver) {
   }
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE
