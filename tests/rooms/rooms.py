@@ -38,6 +38,7 @@ ROOMS = [
     ["expr"],
     ["propagate"],
     ["plan"],
+    ["study"],
     ["simulate"],
     ["storage"],
     ["comm", "kernels"],
@@ -63,17 +64,18 @@ BOUNDS = {
     "interop": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
-                   "propagate", "plan", "simulate", "nn", "optim", "solve", "stencil"]
+                   "propagate", "plan", "study", "simulate", "nn", "optim", "solve", "stencil"]
 
 # The most lines of a room. Whoever needs more deletes what the new lines replace, or raises the number in the same commit and says in
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
     "version": 50, "base": 1600, "mesh": 300, "layout": 1100, "type": 500, "graph": 1650, "ops": 1250, "record": 1050,
     "cost": 2550, "program": 2250, "rules": 2400, "autodiff": 550, "expr": 3900, "propagate": 250, "plan": 6500,
-    "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1250, "grid": 200, "execute": 5200,
+    "study": 1200, "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1250, "grid": 200, "execute": 5200,
     "shards": 50, "object": 150, "tensor": 3300, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
+NOT_IN_CORE = [*APPLICATIONS, "study"]  # a program that runs includes no header of the study
 CORE_BUDGET = 47400
 
 ALLOWED: dict = {}
@@ -144,7 +146,7 @@ def over_budget(root: pathlib.Path, headers: dict) -> list[str]:
         if have > most:
             wrong.append(f"{room} has {have} lines, and its budget is {most}: delete what the new lines replace, or raise the budget in "
                          "tests/rooms/rooms.py and say in the commit what they buy")
-    core = sum(have for room, have in lines.items() if room not in APPLICATIONS)
+    core = sum(have for room, have in lines.items() if room not in NOT_IN_CORE)
     if core > CORE_BUDGET:
         wrong.append(f"the core has {core} lines, and its budget is {CORE_BUDGET} (CORE_BUDGET in tests/rooms/rooms.py)")
     return wrong

@@ -128,6 +128,9 @@ struct layout_rules {
   /// Deduces the mesh and the rules.
   constexpr explicit layout_rules(const Mesh&, const Rules&...) {}
 
+  /// The rules as data, for `layout_table`.
+  static constexpr indexed_span<const placement> list() { return rules; }
+
   /// The layout of tensors with these dims, for a tensor type: `tensor<float, rules(embed, heads, head)>`.
   template <Dim... D>
   constexpr auto operator()(const D&...) const {

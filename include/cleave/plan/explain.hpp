@@ -5,12 +5,18 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/ops/print.hpp>
+#include <cleave/plan/passes.hpp>
 #include <cleave/plan/plan.hpp>
 
 #include <algorithm>
 #include <string>
 
 namespace cleave { inline namespace v0 {
+
+/// The names of the arguments and of the results of a call, for tables; empty: they have numbers.
+struct names_of_call {
+  indexed_span<const std::string> arguments{}, results{};
+};
 
 namespace detail {
 
@@ -166,28 +172,16 @@ inline std::string explain(const program_view& p, const sizes& at) {
 
 namespace detail {
 
-/// The arrays that a step reads, each once: of a region's view the region, of a halo's view the halo and its shard.
-inline indexed_vector<std::uint16_t> arrays_read(const program_view& p, const step& s) {
-  indexed_vector<std::uint16_t> arrays;
-  const auto add = [&](std::uint16_t array) {
-    if (std::find(arrays.begin(), arrays.end(), array) == arrays.end()) arrays.push_back(array);
-  };
-  for (std::uint16_t in : s.in) {
-    const buffer& b = p.buffers[in];
-    if (is_around_shard(p, b)) add(p.buffers[b.of].of);
-    add(b.form == form::view ? b.of : in);
-  }
-  return arrays;
-}
-
-/// An array by the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the line of the
+/// An array by the name or the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the line of the
 /// step that wrote it last before step `at`: `dot:12`, and `dot:12#2` for the second array that this line has.
-inline std::string array_name(const program_view& p, std::size_t array, std::size_t at) {
+inline std::string array_name(const program_view& p, std::size_t array, std::size_t at, const names_of_call& names) {
   const buffer& b = p.buffers[array];
-  if (b.form == form::halo) return "halo of " + array_name(p, b.of, at);
-  if (b.form == form::slice) return "slice of " + array_name(p, b.of, at);
-  if (b.role == role::input) return "arg " + std::to_string(b.index);
-  if (b.role == role::output) return "result " + std::to_string(b.index);
+  if (b.form == form::halo) return "halo of " + array_name(p, b.of, at, names);
+  if (b.form == form::slice) return "slice of " + array_name(p, b.of, at, names);
+  if (b.role == role::input)
+    return b.index < names.arguments.size() ? names.arguments[b.index] : "arg " + std::to_string(b.index);
+  if (b.role == role::output)
+    return b.index < names.results.size() ? names.results[b.index] : "result " + std::to_string(b.index);
   const std::size_t count = p.steps.size();
   // A carried value may be written after the step, or under another name of its memory.
   const auto is_written = [&](std::size_t i, bool by_memory) {
@@ -202,7 +196,7 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
   }
   if (back > count) return "slot " + std::to_string(b.index);
   const std::size_t writer = (at + count - back) % count;
-  if (b.form == form::region) return "region of " + array_name(p, p.steps[writer].in[0], at);
+  if (b.form == form::region) return "region of " + array_name(p, p.steps[writer].in[0], at, names);
   const std::string name = short_origin(p.steps[writer]);
   indexed_vector<std::uint16_t> others;
   for (std::size_t i = 0; i < writer; ++i) {
@@ -212,34 +206,6 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
     if (std::find(others.begin(), others.end(), s.out) == others.end()) others.push_back(s.out);
   }
   return others.empty() ? name : name + "#" + std::to_string(others.size() + 1);
-}
-
-/// The bytes of one pass on the busiest device.
-struct pass_bytes {
-  std::int64_t read = 0, written = 0, moved = 0;
-};
-inline pass_bytes bytes_of_pass(const program_view& p, const step& s, const sizes& at) {
-  const auto bytes_of = [&](const buffer& b) { return largest_elements(b, p.maps, at) * size_of(b.type.element); };
-  const buffer& to = p.buffers[s.out];
-  // An update writes the block that it has.
-  pass_bytes all{0, bytes_of(s.keeps ? p.buffers[s.in[0]] : to), step_bytes(p, s, at)};
-  // A step that fills a halo reads as much as it writes.
-  if (has_neighbours(to)) {
-    all.read = all.written;
-    return all;
-  }
-  // An operand that is gathered panel by panel has no memory: the product reads its source.
-  if (s.kind == step_kind::move && is_in_panels(p, s, at)) return {0, 0, all.moved};
-  const bool takes = s.kind == step_kind::exchange || s.kind == step_kind::gather;
-  const bool in_panels = is_in_panels(p, s, at);
-  const product_panels panels = in_panels ? panels_of(p, s, at, coordinates{}) : product_panels{};
-  for (std::uint16_t array : arrays_read(p, s)) {
-    if ((panels.gathers(0) && array == s.in[0]) || (panels.gathers(1) && array == s.in[1])) continue;
-    const std::int64_t whole = bytes_of(p.buffers[array]);
-    // It reads an element of its operand for each one that it writes.
-    all.read += takes && array == s.in[0] ? std::min(whole, all.written) : whole;
-  }
-  return all;
 }
 
 /// How a pass is pipelined with others.
@@ -274,7 +240,7 @@ inline std::string table_of_numbers(const indexed_vector<indexed_vector<std::str
 /// band of rows at a time, which the kernels decide, a part of these bytes stays in the caches. A copy into memory that
 /// the array already has, or whose names are swapped, is none. The last line has the sums, with the iterations of
 /// loops.
-inline std::string explain_passes(const program_view& p, const sizes& at) {
+inline std::string explain_passes(const program_view& p, const sizes& at, const names_of_call& names = {}) {
   constexpr const char* kinds[] = {"elementwise", "reduction", "product", "kernel of yours",
                                    "move",        "exchange",  "look-up", "add rows",
                                    "scan",        "sort"};
@@ -282,19 +248,19 @@ inline std::string explain_passes(const program_view& p, const sizes& at) {
   indexed_vector<indexed_vector<std::string>> rows{
       {"pass", "for", "reads", "writes", "bytes read", "written", "moved"}};
   if (in_loops) rows.front().push_back("times");
-  detail::pass_bytes total;
+  pass_bytes total;
   std::int64_t passes = 0;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     const step& s = p.steps[i];
     if (!writes(s)) continue;
     std::string origin = origin_name(s.code, s.gradient), reads;
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    for (std::uint16_t array : detail::arrays_read(p, s))
-      reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i));
-    const detail::pass_bytes bytes = detail::bytes_of_pass(p, s, at);
+    for (std::uint16_t array : arrays_read(p, s))
+      reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i, names));
+    const pass_bytes bytes = bytes_of_pass(p, s, at);
     // The next step reads its own result.
     rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads,
-                    detail::array_name(p, s.out, i + 1), detail::grouped(bytes.read), detail::grouped(bytes.written),
+                    detail::array_name(p, s.out, i + 1, names), detail::grouped(bytes.read), detail::grouped(bytes.written),
                     detail::grouped(bytes.moved)});
     const std::int64_t times = step_iterations(p, s, at);
     if (in_loops) rows.back().push_back(detail::grouped(times));

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/indexed_vector.hpp>
+#include <cleave/plan/passes.hpp>
+#include <cleave/plan/plan.hpp>
+#include <cleave/study/machine.hpp>
+
+#include <algorithm>
+
+namespace cleave { inline namespace v0 {
+
+/// The time of a plan on a machine, in seconds, and how it is spent on the busiest device.
+struct prediction {
+  /// From the first step to the last: the longer of computation and communication, with what overlaps counted once.
+  double seconds = 0;
+  /// Products, and the other passes over memory.
+  double products = 0, passes = 0;
+  /// Collectives, and the part of them during which the device computes nothing.
+  double network = 0, exposed = 0;
+  /// Operations of products, bytes through memory, and bytes that the device receives.
+  double flops = 0, memory_bytes = 0, network_bytes = 0;
+  /// The seconds that the products would take at the peak rate of their element types.
+  double at_peak = 0;
+
+  /// The part of the machine's peak that the products reach over the whole time, repeated work included.
+  constexpr double utilization() const { return at_peak / seconds; }
+};
+
+namespace detail {
+
+/// The average number of wires that an element of an all-to-all crosses, divided by the number of wires that work at
+/// once: 1 for a crossbar, n / 4 for a ring of n, and a torus of k axes is k rings of the k-th root of n.
+constexpr double crossings(const link& l, double devices) {
+  if (l.shape == wiring::crossbar) return 1;
+  double side = devices;
+  if (const int k = l.shape == wiring::torus ? l.torus_axes : 1; k > 1) {
+    // The k-th root by halving: constant evaluation has no pow.
+    double low = 1, high = devices;
+    for (int i = 0; i < 64; ++i) {
+      const double middle = (low + high) / 2;
+      double power = 1;
+      for (int j = 0; j < k; ++j) power *= middle;
+      (power < devices ? low : high) = middle;
+    }
+    side = high * k;
+  }
+  return std::max(1.0, side / 4);
+}
+
+/// The seconds of a collective along one axis. `bytes`: those that the busiest device receives.
+constexpr double seconds_along(const link& l, kind what, double bytes, std::int64_t messages, std::int64_t devices) {
+  const auto n = static_cast<double>(devices);
+  const double crossed = what == kind::all_to_all ? crossings(l, n) : 1;
+  // Messages to many devices are sent at once: a device waits as long as for a tree.
+  const auto rounds = static_cast<double>(std::min(messages, 2 * collectives::rounds(devices)));
+  if (l.near == 0 || devices <= l.near) return bytes * crossed / l.bandwidth + rounds * l.latency;
+  const auto near = static_cast<double>(l.near), groups = n / near;
+  // A halo or a shift crosses the edge of a group on some device.
+  double slow = 1, fast = 0;
+  if (what == kind::all_to_all) {
+    slow = (n - near) / (n - 1);
+    fast = (near - 1) / (n - 1);
+  } else if (what == kind::all_gather || what == kind::reduce_scatter || what == kind::all_reduce) {
+    // In two stages: between groups, each device a part of its group's; then within the group.
+    slow = (groups - 1) / groups / near * n / (n - 1);
+    fast = (near - 1) / near * n / (n - 1);
+  }
+  return bytes * slow / l.far_bandwidth + bytes * fast * crossed / l.bandwidth + rounds * (l.latency + l.far_latency);
+}
+
+/// The seconds of one collective: its slowest axis decides. 0: the step does not communicate, or shares the messages of
+/// another.
+constexpr double seconds_of_collective(const program_view& p, const step& s, const sizes& at, const machine& m) {
+  if (s.move == kind::none || !words_of(s.move).communicates || s.joined) return 0;
+  const cost c = step_cost(p, s, at);
+  double most = 0;
+  for (int a = 0; a < p.mesh.size() && c.bytes > 0; ++a)
+    if (s.axes.contains(a) && at.axes[a] > 1)
+      most = std::max(most, seconds_along(m.link_of(p.mesh.axes[a].name), s.move, static_cast<double>(c.bytes),
+                                          c.messages, at.axes[a]));
+  return most;
+}
+
+/// The extent of a product's dims on a device.
+constexpr double local_extent(const program_view& p, const step& s, const tensor_type& dims, const sizes& at) {
+  double n = 1;
+  for (int i = 0; i < dims.rank; ++i)
+    for (std::uint16_t b : {s.in[0], s.in[1], s.out}) {
+      const buffer& f = p.buffers[b];
+      const int position = f.type.find(dims[i]);
+      if (position < 0) continue;
+      const std::int64_t parts = at.axes.product(f.where[position]);
+      n *= static_cast<double>((at[dims[i]] + parts - 1) / parts);
+      break;
+    }
+  return n;
+}
+
+/// Runs the steps of a plan on two clocks, of computation and of communication. An iteration of a loop stands for all.
+class clocks {
+ public:
+  constexpr clocks(const program_view& p, const sizes& at, const machine& m)
+      : p_(p), at_(at), m_(m), done_(p.steps.size(), 0.0) {
+    frames_.push_back({});
+    for (std::size_t i = 0; i < p.steps.size(); ++i) advance(i);
+    all_.seconds = std::max(frames_[0].compute, frames_[0].network);
+  }
+  constexpr const prediction& result() const { return all_; }
+
+ private:
+  struct frame {
+    double compute = 0, network = 0, begin = 0;
+    /// Waits in the first iteration alone, for moves that began before the loop.
+    double once = 0;
+    double times = 1;
+  };
+
+  constexpr double iterations() const {
+    double n = 1;
+    for (const frame& f : frames_) n *= f.times;
+    return n;
+  }
+  constexpr void advance(std::size_t i) {
+    const step& s = p_.steps[i];
+    switch (s.kind) {
+      case step_kind::loop_begin: enter(s); return;
+      case step_kind::loop_end: leave(); return;
+      case step_kind::wait: wait_for(s); return;
+      default: run(i);
+    }
+  }
+  constexpr void enter(const step& s) {
+    const loop_info& l = p_.loops[s.in_loop - 1u];
+    frame f;
+    f.compute = f.begin = frames_.back().compute;
+    f.network = frames_.back().network;
+    f.times = static_cast<double>(l.along != no_dim ? at_[l.along] : l.iterations);
+    frames_.push_back(f);
+  }
+  constexpr void leave() {
+    const frame f = frames_.back();
+    frames_.pop_back();
+    const double one = f.compute - f.begin - f.once;
+    frames_.back().compute += f.once + f.times * one;
+    // A move in flight at the end of an iteration ends in the next one.
+    frames_.back().network = f.network + (f.times - 1) * one;
+  }
+  constexpr void wait_for(const step& s) {
+    frame& f = frames_.back();
+    const double until = done_[s.begun];
+    if (until <= f.compute) return;
+    const bool began_outside = p_.steps[s.begun].in_loop != s.in_loop;
+    all_.exposed += (began_outside ? iterations() / f.times : iterations()) * (until - f.compute);
+    if (began_outside) f.once += until - f.compute;
+    f.compute = until;
+  }
+  constexpr double network_seconds(const step& s) {
+    const double seconds = seconds_of_collective(p_, s, at_, m_);
+    if (seconds > 0) all_.network_bytes += iterations() * static_cast<double>(step_bytes(p_, s, at_));
+    all_.network += iterations() * seconds;
+    return seconds;
+  }
+  constexpr double local_seconds(const step& s, bool communicates) {
+    const pass_bytes b = bytes_of_pass(p_, s, at_);
+    const double bytes = static_cast<double>(b.read) + static_cast<double>(b.written);
+    if (s.kind == step_kind::gemm) {
+      const auto flops = static_cast<double>(pricing_of(s.kind).most_flops.call(placed(p_, s), at_));
+      const double width = std::min({local_extent(p_, s, s.m, at_), local_extent(p_, s, s.n, at_),
+                                     local_extent(p_, s, s.k, at_)});
+      const element e = p_.buffers[s.in[0]].type.element;
+      const double seconds = std::max(flops / m_.product_rate(e, width), bytes / m_.memory_rate()) + m_.launch;
+      all_.flops += iterations() * flops;
+      all_.at_peak += iterations() * flops / m_.peak(e);
+      all_.memory_bytes += iterations() * bytes;
+      all_.products += iterations() * seconds;
+      return seconds;
+    }
+    // A collective's own copies are part of its rate.
+    const bool moves = s.kind == step_kind::move || s.kind == step_kind::exchange;
+    if (moves && (communicates || s.move == kind::none)) return 0;
+    const double seconds = bytes / m_.memory_rate() + m_.launch;
+    all_.memory_bytes += iterations() * bytes;
+    all_.passes += iterations() * seconds;
+    return seconds;
+  }
+  constexpr void run(std::size_t i) {
+    const step& s = p_.steps[i];
+    const double network = network_seconds(s), work = local_seconds(s, network > 0), n = iterations();
+    frame& f = frames_.back();
+    const auto follows = [&](std::size_t first) {
+      return m_.overlaps && first + 1 < p_.steps.size() && go_together(p_.steps[first], p_.steps[first + 1]);
+    };
+    if (network > 0) {
+      const double begin = std::max(f.compute, f.network);
+      if (s.in_flight && m_.overlaps) {
+        done_[i] = f.network = begin + network;
+      } else if (s.kind == step_kind::move && s.pieces != 0 && follows(i)) {
+        // The product behind it begins when the first piece is there.
+        done_[i] = f.network = begin + network;
+        f.compute += network / s.pieces;
+      } else if (s.kind == step_kind::move && s.pieces != 0 && i > 0 && follows(i - 1)) {
+        // It scatters the result of the product before it; the last piece is left.
+        f.compute += network / s.pieces;
+        f.network = std::max(f.network, f.compute);
+        all_.exposed += n * network / s.pieces;
+      } else {
+        all_.exposed += n * (begin + network - f.compute);
+        f.network = begin + network;
+        f.compute = f.network + work;
+      }
+      return;
+    }
+    f.compute += work;
+    if (s.kind == step_kind::gemm && s.pieces != 0 && i > 0 && follows(i - 1) && done_[i - 1] > f.compute) {
+      all_.exposed += n * (done_[i - 1] - f.compute);
+      f.compute = done_[i - 1];
+    }
+  }
+
+  const program_view& p_;
+  const sizes& at_;
+  const machine& m_;
+  prediction all_{};
+  indexed_vector<frame> frames_{};
+  /// When the moves in flight are over.
+  indexed_vector<double> done_;
+};
+
+} // namespace detail
+
+/// Predicts how long a plan takes on a machine, from the work of each step on the busiest device: products at the
+/// machine's rate for their shape, other passes at the rate of its memory, collectives at the rates of their axes.
+constexpr prediction predict(const program_view& p, const sizes& at, const machine& m) {
+  return detail::clocks(p, at, m).result();
+}
+/// The same for a compiled plan, with sizes by name: `predict(plan, machines::a100, {batch = 512, data = 8})`.
+template <class Plan, class Verdict>
+constexpr prediction predict(const planned<Plan, Verdict>& plan, const machine& m,
+                             std::initializer_list<named_size> named = {}) {
+  return predict(plan.view(), plan.sized(named), m);
+}
+
+/// Plans for the rates of a machine instead of the default ones: `with(f, on<cluster>{})`, where `cluster` is a constant
+/// of namespace scope.
+template <const machine& Machine>
+struct on : option_tag {
+  static constexpr policy rule = policy_of(Machine);
+};
+
+/// Bytes of a device's memory by what fills it.
+struct memory_parts {
+  std::int64_t arguments = 0, results = 0;
+  workspace_parts workspace{};
+
+  /// `donated`: results take the memory of arguments, as an updated state does.
+  constexpr std::int64_t total(bool donated = true) const {
+    return (donated ? std::max(arguments, results) : arguments + results) + workspace.total();
+  }
+};
+/// The memory of a plan on the device that needs most.
+constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
+  memory_parts m;
+  // A result may be a buffer of several values, one after the other.
+  indexed_vector<std::int64_t> results;
+  for (const buffer& b : p.buffers) {
+    if (b.form != form::shard) continue;
+    const std::int64_t bytes = largest_elements(b, p.maps, at) * size_of(b.type.element);
+    if (b.role == role::input) m.arguments += bytes;
+    if (b.role != role::output) continue;
+    if (results.size() <= b.index) results.resize(b.index + std::size_t{1}, 0);
+    results[b.index] = std::max(results[b.index], bytes);
+  }
+  for (const std::int64_t bytes : results) m.results += bytes;
+  m.workspace = parts_of_workspace(p, at);
+  return m;
+}
+/// The same for a compiled plan, with sizes by name.
+template <class Plan, class Verdict>
+constexpr memory_parts memory_of(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
+  return memory_of(plan.view(), plan.sized(named));
+}
+
+}} // namespace cleave::v0

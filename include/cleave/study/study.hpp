@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/plan/explain.hpp>
+#include <cleave/plan/partition.hpp>
+#include <cleave/study/field_names.hpp>
+#include <cleave/study/layout_table.hpp>
+#include <cleave/study/seconds.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+// Planning at run time: no compiler, no device, no MPI, no Kokkos. A function is recorded once; layouts, sizes and the
+// machine are data. A plan takes milliseconds.
+
+namespace cleave { inline namespace v0 {
+
+namespace detail {
+
+/// The sentence that the compiler would print.
+[[gnu::cold]] inline std::string_view sentence_of(fault f) {
+  static constexpr std::string_view sentences[] = {"", "the compiler has reported this function",
+#define CLEAVE_FAULT(code, sentence) sentence,
+#include <cleave/base/fault_list.hpp>
+  };
+  return sentences[static_cast<std::size_t>(f)];
+}
+inline void refuse(const verdict& v) {
+  if (!v.ok()) raise<plan_error>(wording::plan_fault(sentence_of(v.fault), v));
+}
+
+template <class T>
+struct is_named_leaf : std::bool_constant<TensorType<T> || Number<T>> {};
+
+/// Whether a name fits a pattern in which `*` stands for any letters.
+constexpr bool fits(std::string_view name, std::string_view pattern) {
+  if (pattern.empty()) return name.empty();
+  if (pattern.front() != '*')
+    return !name.empty() && name.front() == pattern.front() && fits(name.substr(1), pattern.substr(1));
+  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped)
+    if (fits(name.substr(skipped), pattern.substr(1))) return true;
+  return false;
+}
+
+template <class Signature>
+struct names_of_signature;
+template <class R, class... Args>
+struct names_of_signature<R(Args...)> {
+  /// The leaves of one argument, or of the result: `parameters.layers.query`. An argument without a given name has its
+  /// place: `arg 0.layers.query`.
+  template <class A>
+  static void add(std::vector<std::string>& all, const std::string& name) {
+    for_each_named_leaf<is_named_leaf, std::remove_cvref_t<A>>(
+        name, [&]<class Leaf>(const std::string& leaf) { all.push_back(leaf); });
+  }
+  static std::vector<std::string> arguments(std::initializer_list<std::string_view> given) {
+    std::vector<std::string> all;
+    std::size_t i = 0;
+    const auto next = [&] {
+      const std::string name = i < given.size() ? std::string(given.begin()[i]) : "arg " + std::to_string(i);
+      return ++i, name;
+    };
+    (add<Args>(all, next()), ...);
+    return all;
+  }
+  static std::vector<std::string> results() {
+    std::vector<std::string> all;
+    add<R>(all, "result");
+    return all;
+  }
+};
+
+} // namespace detail
+
+/// A plan that was made at run time, with the sizes and the names that it was made for.
+class studied_plan {
+ public:
+  program_view view() const { return program_; }
+  const sizes& planned_for() const { return at_; }
+
+  /// As the numbers of `plan`, for the sizes that it was planned for.
+  int collectives() const {
+    int n = 0;
+    for (const step& s : program_.steps) n += begins_collective(s) ? 1 : 0;
+    return n;
+  }
+  /// The number of collectives of one kind.
+  int count(kind k) const {
+    int n = 0;
+    for (const step& s : program_.steps) n += k != kind::none && s.move == k && !s.joined ? 1 : 0;
+    return n;
+  }
+  /// Bytes that the busiest device receives.
+  std::int64_t bytes() const { return cleave::bytes(view(), at_); }
+  /// The time on a machine, in seconds.
+  prediction predict(const machine& m) const { return cleave::predict(view(), at_, m); }
+  /// The memory of the device that needs most, in bytes.
+  memory_parts memory() const { return memory_of(view(), at_); }
+
+  /// The tables of `explain` and `explain_passes`, the latter with the names of arguments and results.
+  std::string explain() const { return cleave::explain(view(), at_); }
+  std::string explain_passes() const {
+    return cleave::explain_passes(view(), at_,
+                                  {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}});
+  }
+  /// The predicted time and its parts, and of each kind of collective the number, the bytes and the share of the time.
+  std::string report(const machine& m) const {
+    struct sum {
+      int count = 0;
+      double bytes = 0, seconds = 0;
+    };
+    std::map<std::tuple<std::string, std::string, bool>, sum> collectives;
+    const program_view p = view();
+    for (const step& s : p.steps) {
+      if (!is_collective(s) || s.joined) continue;
+      sum& all = collectives[{std::string(name_of(s.move)), to_string(s.axes, p.mesh), s.in_loop != 0}];
+      const auto times = static_cast<double>(step_iterations(p, s, at_));
+      ++all.count;
+      all.bytes += times * static_cast<double>(step_bytes(p, s, at_));
+      all.seconds += times * detail::seconds_of_collective(p, s, at_, m);
+    }
+    const prediction whole = predict(m);
+    const memory_parts memory = this->memory();
+    char line[256];
+    std::string text;
+    const auto add = [&](const char* format, auto... values) {
+      std::snprintf(line, sizeof line, format, values...);
+      text += line;
+    };
+    add("%.*s: %.4g s a call; products %.4g s, other passes %.4g s, collectives %.4g s (%.4g s exposed)\n",
+        static_cast<int>(m.name.size()), m.name.data(), whole.seconds, whole.products, whole.passes, whole.network,
+        whole.exposed);
+    add("%.4g Tflop a device, %.1f %% of peak; %.4g GB through memory, %.4g GB received\n",
+        whole.flops / 1e12, 100 * whole.utilization(), whole.memory_bytes / 1e9,
+        whole.network_bytes / 1e9);
+    constexpr double gib = 1 << 30;
+    add("memory %.4g GiB: arguments %.4g, results %.4g (in the same memory), workspace %.4g",
+        static_cast<double>(memory.total()) / gib, static_cast<double>(memory.arguments) / gib,
+        static_cast<double>(memory.results) / gib, static_cast<double>(memory.workspace.total()) / gib);
+    if (m.memory > 0) add(" of %.4g", m.memory / gib);
+    text += "\n";
+    for (const auto& [key, all] : collectives)
+      add("  %3d x %-18s over %-12s %-8s %12.4f GB %10.4g s %5.1f %%\n", all.count, std::get<0>(key).c_str(),
+          std::get<1>(key).c_str(), std::get<2>(key) ? "in loops" : "", all.bytes / 1e9, all.seconds,
+          100 * all.seconds / whole.seconds);
+    return text;
+  }
+
+ private:
+  friend class study;
+  studied_plan(program made, const sizes& at, std::vector<std::string> arguments, std::vector<std::string> results)
+      : program_(std::move(made)), at_(at), arguments_(std::move(arguments)), results_(std::move(results)) {}
+
+  program program_;
+  sizes at_;
+  std::vector<std::string> arguments_, results_;
+};
+
+/// A function that was recorded to be planned at run time, for any layouts and sizes:
+/// `auto s = study::of<Y(X, W)>(f, {"x", "weights"}); s.lay_out("weights*", layout_table("hidden / model"));`
+class study {
+ public:
+  /// Records a function under a signature of tensor types; `names` are those of its arguments. Throws plan_error if the
+  /// function cannot be recorded.
+  template <class Signature, class F>
+  static study of(const function<F>&, std::initializer_list<std::string_view> names = {}) {
+    using of_signature = detail::names_of_signature<Signature>;
+    study s;
+    s.graph_ = recording<F, Signature>::record();
+    detail::refuse(s.graph_.found);
+    s.arguments_ = of_signature::arguments(names);
+    s.results_ = of_signature::results();
+    return s;
+  }
+
+  /// The names of all tensors among the arguments, and among the results: `parameters.layers.query`.
+  const std::vector<std::string>& arguments() const { return arguments_; }
+  const std::vector<std::string>& results() const { return results_; }
+  const graph& recorded() const { return graph_; }
+  /// The layout of an argument or a result of that name, as text.
+  std::string layout_of(std::string_view name) const {
+    for (std::size_t i = 0; i < arguments_.size(); ++i)
+      if (arguments_[i] == name) {
+        const node& n = graph_.nodes[graph_.inputs[i]];
+        return to_string(n.type, n.pin, graph_.dims, graph_.mesh);
+      }
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      if (results_[i] == name)
+        return to_string(graph_.output_types[i], graph_.output_layouts[i], graph_.dims, graph_.mesh);
+    raise<layout_error>(wording::nothing_of_that_name(name));
+  }
+
+  /// Lays out the arguments and the results whose names fit a pattern, in which `*` stands for any letters. Throws
+  /// layout_error if none does, or if the rules name a dim or an axis that the function lacks.
+  study& lay_out(std::string_view pattern, const layout_table& rules) {
+    check(rules);
+    bool any = false;
+    for (std::size_t i = 0; i < arguments_.size(); ++i)
+      if (detail::fits(arguments_[i], pattern)) {
+        node& n = graph_.nodes[graph_.inputs[i]];
+        n.pin = rules.of(n.type, graph_.dims, graph_.mesh);
+        any = true;
+      }
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      if (detail::fits(results_[i], pattern)) {
+        graph_.output_layouts[i] = rules.of(graph_.output_types[i], graph_.dims, graph_.mesh);
+        any = true;
+      }
+    if (!any) raise<layout_error>(wording::nothing_of_that_name(pattern));
+    return *this;
+  }
+  /// Lays out the values that the function pins with `constrain`.
+  study& constrain(const layout_table& rules) {
+    check(rules);
+    for (node& n : graph_.nodes)
+      if (n.code == op::constrain) {
+        n.pin = rules.of(n.type, graph_.dims, graph_.mesh);
+        n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
+      }
+    return *this;
+  }
+  /// Lets completion choose the layouts that the function pins with `constrain`.
+  study& unconstrain() {
+    for (node& n : graph_.nodes)
+      if (n.code == op::constrain) n.pin = {}, n.pinned = 0;
+    return *this;
+  }
+
+  /// Plans for sizes by name; those that are omitted are the fixed or hinted ones. Throws shape_error if the function
+  /// lacks a name or cannot have a size, plan_error if there is no plan.
+  studied_plan plan(indexed_span<const named_size> named, const policy& rule = policy::time()) const {
+    if (const verdict v = check_sizes(graph_, named); !v.ok()) detail::refused_size(v);
+    for (const named_size& n : named) {
+      if (!has_name(graph_, n)) detail::unknown_size(n.name);
+      for (const named_size* other = named.begin(); other != &n; ++other)
+        if (other->name == n.name && other->what == n.what) detail::size_given_again(n.name);
+    }
+    const sizes at = sizes_for(graph_, named);
+    program made = partition(graph_, at, rule);
+    detail::refuse(made.found);
+    return studied_plan(std::move(made), at, arguments_, results_);
+  }
+  /// The same for the rates of a machine.
+  studied_plan plan(std::initializer_list<named_size> named, const machine& m) const {
+    return plan(named, policy_of(m));
+  }
+  /// The same for a list in braces: `s.plan({batch = 512, data = 8})`.
+  studied_plan plan(std::initializer_list<named_size> named, const policy& rule = policy::time()) const {
+    return plan(indexed_span<const named_size>(named.begin(), named.end()), rule);
+  }
+
+ private:
+  study() = default;
+  void check(const layout_table& rules) const {
+    for (const layout_table::rule& r : rules.rules()) {
+      if (graph_.find_dim(r.dim) < 0) raise<layout_error>(wording::rule_for_unknown_dim(r.dim));
+      for (const std::string& axis : r.axes)
+        if (graph_.mesh.find(axis) < 0) raise<layout_error>(wording::rule_for_unknown_axis(r.dim, axis));
+    }
+  }
+
+  graph graph_{};
+  std::vector<std::string> arguments_, results_;
+};
+
+}} // namespace cleave::v0

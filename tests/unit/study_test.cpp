@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plans that are made at run time, and their time on a machine, beside numbers that are written out here and beside
+// plans that the compiler makes.
+#include <cleave/expr/functions.hpp>
+#include <cleave/expr/loops.hpp>
+#include <cleave/expr/reductions.hpp>
+#include <cleave/nn/layout_rules.hpp>
+#include <cleave/study/study.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace CLEAVE_SOURCE {
+
+inline constexpr cleave::axis<"data"> data;
+inline constexpr cleave::axis<"model"> model;
+inline constexpr cleave::mesh mesh{data, model};
+inline constexpr cleave::dim<"batch"> batch;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"hidden"> hidden;
+inline constexpr cleave::dim<"layer", 6> layer;
+
+template <class A, class B>
+struct two_products {
+  A up;
+  B down;
+};
+template <template <class, auto> class Tensor>
+struct weights_in {
+  two_products<Tensor<float, mesh(embed, hidden / model)>, Tensor<float, mesh(hidden / model, embed)>> first;
+  std::array<Tensor<float, mesh(embed)>, 2> biases;
+};
+using Weights = weights_in<cleave::abstract>;
+using X = cleave::abstract<float, mesh(batch / data, embed)>;
+using Up = cleave::abstract<float, mesh(embed, hidden / model)>;
+using Down = cleave::abstract<float, mesh(hidden / model, embed)>;
+
+constexpr cleave::function of_fields([](const auto& w, auto x) {
+  return dot(relu(dot(x + w.biases[0], w.first.up, embed)), w.first.down, hidden) + w.biases[1];
+});
+constexpr cleave::function product([](auto x, auto up) { return dot(x, up, embed); });
+constexpr cleave::function mlp([](auto x, auto up, auto down) { return dot(dot(x, up, embed), down, hidden); });
+
+/// Rates at which the numbers below are round.
+constexpr cleave::machine simple = [] {
+  cleave::machine m;
+  m.flops_of_4 = 1e9;
+  m.efficiency = 1;
+  m.memory_bandwidth = 1e15;
+  m.memory_efficiency = 1;
+  m.every_axis = {0, 1e6};
+  return m;
+}();
+
+template <class F>
+std::string said(F&& f) {
+  try {
+    f();
+  } catch (const cleave::error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+TEST(study, names_the_fields_of_aggregates) {
+  const auto s = cleave::study::of<X(Weights, X)>(of_fields, {"weights"});
+  EXPECT_EQ(s.arguments(), (std::vector<std::string>{"weights.first.up", "weights.first.down", "weights.biases[0]",
+                                                     "weights.biases[1]", "arg 1"}));
+  EXPECT_EQ(s.results(), (std::vector<std::string>{"result"}));
+  const std::string passes = s.plan({batch = 64, embed = 32, hidden = 128}).explain_passes();
+  EXPECT_NE(passes.find("weights.first.down"), passes.npos) << passes;
+  EXPECT_NE(passes.find("arg 1, weights.biases[0]"), passes.npos) << passes;
+}
+
+TEST(study, plans_as_the_compiler_does) {
+  constexpr auto compiled = cleave::plan<X(X, Up, Down)>(mlp);
+  constexpr std::int64_t bytes = compiled.bytes({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  EXPECT_EQ(p.bytes(), bytes);
+  EXPECT_EQ(p.collectives(), compiled.collectives());
+  EXPECT_EQ(p.count(cleave::kind::all_reduce), 1);
+  // The same layouts as data: nothing travels if the batch takes both axes.
+  auto s = cleave::study::of<X(X, Up, Down)>(mlp, {"x", "up", "down"});
+  s.lay_out("x", cleave::layout_table("batch / data / model")).lay_out("result", cleave::layout_table("batch / data / model"));
+  s.lay_out("*", cleave::layout_table("batch / data / model"));
+  EXPECT_EQ(s.layout_of("up"), "f32[embed, hidden]");
+  EXPECT_EQ(s.plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4}).collectives(), 0);
+}
+
+TEST(study, rules_are_data_and_text_and_types) {
+  const cleave::layout_table rules("hidden / model , batch/data/model");
+  EXPECT_EQ(rules.text(), "hidden / model, batch / data / model");
+  EXPECT_EQ(rules.cpp(), "cleave::nn::layout_rules{mesh, hidden / model, batch / data / model}");
+  EXPECT_EQ(cleave::layout_table(cleave::nn::layout_rules{mesh, hidden / model, batch / data / model}), rules);
+  EXPECT_EQ(cleave::layout_table("").text(), "");
+  // The first rule gets an axis that two dims of a tensor ask for.
+  auto s = cleave::study::of<X(X, Up, Down)>(mlp, {"x", "up", "down"});
+  s.lay_out("up", cleave::layout_table("hidden / model, embed / model / data"));
+  EXPECT_EQ(s.layout_of("up"), "f32[embed/data, hidden/model]");
+}
+
+TEST(study, says_what_is_wrong) {
+  auto s = cleave::study::of<X(X, Up, Down)>(mlp, {"x", "up", "down"});
+  EXPECT_EQ(said([] { cleave::layout_table("hidden / "); }),
+            "cleave: layout rules are a list such as heads / model, batch / data, got 'hidden / '");
+  EXPECT_EQ(said([] { cleave::layout_table("a / x, a / y"); }), "cleave: dim 'a' has two layout rules");
+  EXPECT_EQ(said([&] { s.lay_out("up", cleave::layout_table("hidden / pipe")); }),
+            "cleave: the layout rule of dim 'hidden' names axis 'pipe', which the mesh lacks");
+  EXPECT_EQ(said([&] { s.lay_out("up", cleave::layout_table("heads / model")); }),
+            "cleave: a layout rule names dim 'heads', which the function lacks");
+  EXPECT_EQ(said([&] { s.lay_out("sideways", cleave::layout_table("hidden / model")); }),
+            "cleave: no argument and no result has a name like 'sideways'");
+  EXPECT_NE(said([&] { static_cast<void>(s.plan({cleave::named_size{"pipe", 2}})); }).find("'pipe'"), std::string::npos);
+  const auto bad = [] { static_cast<void>(cleave::study::of<X(X, Down)>(product)); };
+  EXPECT_NE(said(bad).find("dim 'embed'"), std::string::npos) << said(bad);
+}
+
+TEST(study, times_a_product_and_its_collective) {
+  constexpr auto p = cleave::plan<X(X, Up, Down)>(mlp);
+  // 64 x 32 x 128 multiply-adds twice over 8 devices; then an all-reduce of 32 x 32 floats over 4 of them.
+  constexpr auto t = cleave::predict(p, simple, {batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  EXPECT_DOUBLE_EQ(t.flops, 2. * 2 * 64 * 32 * 128 / 8);
+  EXPECT_DOUBLE_EQ(t.products, t.flops / 1e9);
+  EXPECT_DOUBLE_EQ(t.network, 2 * 3 * 32 * 32 * 4 / 4 / 1e6);
+  EXPECT_NEAR(t.seconds, t.products + t.network, 1e-9);
+  EXPECT_NEAR(t.utilization(), t.products / t.seconds, 1e-12);
+  // Half of the rate if the least extent on a device is as wide as the half width.
+  cleave::machine wide = simple;
+  wide.half_width = 32;
+  EXPECT_DOUBLE_EQ(cleave::predict(p, wide, {batch = 64, embed = 32, hidden = 128, data = 2, model = 4}).products,
+                   2 * t.products);
+}
+
+TEST(study, times_links_of_every_shape) {
+  using cleave::detail::seconds_along;
+  using cleave::kind;
+  using cleave::wiring;
+  const cleave::link plain{1e-6, 1e9}, ring{0, 1e9, wiring::ring}, torus{0, 1e9, wiring::torus, 2};
+  EXPECT_DOUBLE_EQ(seconds_along(plain, kind::all_gather, 1e9, 3, 8), 1 + 3e-6);
+  EXPECT_DOUBLE_EQ(seconds_along(plain, kind::all_to_all, 1e9, 7, 8), 1 + 6e-6); // not more messages than a tree has, twice
+  EXPECT_DOUBLE_EQ(seconds_along(ring, kind::all_gather, 1e9, 3, 16), 1);
+  EXPECT_DOUBLE_EQ(seconds_along(ring, kind::all_to_all, 1e9, 15, 16), 4);
+  EXPECT_NEAR(seconds_along(torus, kind::all_to_all, 1e9, 255, 256), 8, 1e-9); // two rings of 16
+  EXPECT_NEAR(seconds_along(torus, kind::all_to_all, 1e9, 1, 1024) / seconds_along(torus, kind::all_to_all, 1e9, 1, 256), 2,
+              1e-9); // grows with the root of the devices
+  // 32 devices, 8 of a node: the last stage of a gather is within the node, and each device fetches an 8th from others.
+  const cleave::link nodes = cleave::link{0, 1e9}.within(8, 0, 1e8);
+  const double whole = 1e9 * 32 / 31;
+  EXPECT_NEAR(seconds_along(nodes, kind::all_gather, 1e9, 5, 32), whole * 3 / 4 / 8 / 1e8 + whole * 7 / 8 / 1e9, 1e-9);
+  EXPECT_NEAR(seconds_along(nodes, kind::all_gather, 1e9, 3, 8), 1, 1e-9);
+  EXPECT_NEAR(seconds_along(nodes, kind::exchange, 1e9, 1, 32), 10, 1e-9);
+  EXPECT_NEAR(seconds_along(nodes, kind::all_to_all, 1e9, 31, 32), 24. / 31 / 0.1 + 7. / 31, 1e-9);
+}
+
+TEST(study, times_loops) {
+  constexpr cleave::function once([](auto x, auto w) { return dot(x, w, embed); });
+  constexpr cleave::function six([](auto x, auto w) {
+    return cleave::repeat_times(6, x, [&](auto v) { return dot(dot(v, w, embed), w, hidden); });
+  });
+  using W = cleave::abstract<float, mesh(embed, hidden)>;
+  using Rows = cleave::abstract<float, mesh(batch / data, embed)>;
+  const auto seconds = [](const auto& f, auto signature) {
+    using S = typename decltype(signature)::type;
+    return cleave::study::of<S>(f).plan({batch = 64, embed = 32, hidden = 128, data = 2}).predict(simple).products;
+  };
+  using Out = cleave::abstract<float, mesh(batch / data, hidden)>;
+  EXPECT_NEAR(seconds(six, std::type_identity<Rows(Rows, W)>{}),
+              12 * seconds(once, std::type_identity<Out(Rows, W)>{}), 1e-12);
+}
+
+TEST(study, counts_the_memory_of_a_device) {
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  const cleave::memory_parts m = p.memory();
+  EXPECT_EQ(m.arguments, 4 * (32 * 32 + 32 * 32 + 32 * 32));
+  EXPECT_EQ(m.results, 4 * 32 * 32);
+  EXPECT_EQ(m.total(), m.arguments + m.workspace.total());
+  EXPECT_EQ(m.total(false), m.arguments + m.results + m.workspace.total());
+  const std::string text = p.report(cleave::machines::a100);
+  EXPECT_NE(text.find("1 x all_reduce"), text.npos) << text;
+}
+
+inline constexpr cleave::machine far_apart = cleave::machines::a100.with(model, cleave::link{1e-3, 1e8});
+TEST(study, plans_for_the_rates_of_a_machine) {
+  static_assert(cleave::on<far_apart>::rule.byte == 1 / 1e8 && cleave::on<far_apart>::rule.message == 1e-3);
+  static_assert(cleave::policy_of(cleave::machines::a100).byte == 1 / 22e9);
+  EXPECT_EQ(cleave::machines::h100.link_of("x").near, 8);
+  EXPECT_EQ(far_apart.link_of("model").bandwidth, 1e8);
+}
+
+} // namespace CLEAVE_SOURCE
