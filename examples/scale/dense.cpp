@@ -2,17 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Plans training steps of the dense decoders of GSPMD at their published sizes, and predicts their step times on TPU v3
-// and v4 with one set of rates for each machine (study/machine.hpp). No device, no MPI. Writes a table, or with --csv its
-// lines with commas, or with --report NAME all of one of the runs. Published times: tokens a second in the comments of
+// and v4 with one set of rates for each machine (study/machine.hpp). No device, no MPI. Writes a table; with --csv its
+// lines with commas; with --report NAME all of one run; with --search NAME the layout that a search finds for it from
+// "everything replicated". Published times: tokens a second in the comments of
 // Lingvo's lm/params/synthetic_packed_input.py, and the utilization of Pax's chart of weak scaling (paxml README).
 
 #include "dense_decoder.hpp"
 
-#include <cleave/study/study.hpp>
+#include <cleave/study/search.hpp>
 
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -49,10 +51,37 @@ const cleave::study& recorded(recipe r) {
   static const auto adam = cleave::study::of<adam_training<plain_block>>(step_adam, {"model", "state"});
   return r == recipe::gated_adafactor ? gated : r == recipe::plain_adafactor ? plain : adam;
 }
+std::vector<cleave::named_size> sizes_of(const run& r) {
+  return {layer = r.layers, batch = r.sequences,  position = r.length, source = r.length,  embed = r.width,
+          hidden = r.inner, heads = r.head_count, head = 128,          vocabulary = 32000, X = r.x,
+          Y = r.y};
+}
 cleave::studied_plan planned(const run& r) {
-  return recorded(r.how).plan({layer = r.layers, batch = r.sequences, position = r.length, source = r.length,
-                               embed = r.width, hidden = r.inner, heads = r.head_count, head = 128, vocabulary = 32000,
-                               X = r.x, Y = r.y});
+  const std::vector<cleave::named_size> sizes = sizes_of(r);
+  return recorded(r.how).plan({sizes.data(), sizes.size()});
+}
+/// Searches the layouts of the weights, with the optimizer's state, and of the activations.
+void search(const run& r) {
+  const std::vector<cleave::searched_group> groups{
+      {{"model.*", "state.*", "result.0.*", "result.1.*"}, false, {"heads", "hidden", "vocabulary", "embed"}},
+      {{"arg 2", "arg 3"}, true, {"batch", "heads", "hidden", "vocabulary", "embed", "position"}}};
+  cleave::search_options options;
+  options.progress = [](const cleave::searched_layout& found, std::int64_t plans) {
+    std::printf("%5lld plans: %8.3f s, %6.1f GiB; weights {%s}, activations {%s}\n", static_cast<long long>(plans),
+                found.seconds, found.memory / (1 << 30), found.tables[0].text().c_str(),
+                found.tables[1].text().c_str());
+    std::fflush(stdout);
+  };
+  const cleave::search_result found = cleave::search(recorded(r.how), groups, sizes_of(r), r.on, options);
+  std::printf("%lld plans, %lld layouts without one; the published layout: %.3f s\n",
+              static_cast<long long>(found.plans), static_cast<long long>(found.refused),
+              planned(r).predict(r.on).seconds);
+  std::printf("inline constexpr cleave::nn::model_layout found{\n    %s,\n    %s};\n",
+              found.best.tables[0].cpp().c_str(), found.best.tables[1].cpp().c_str());
+  std::printf("time against memory:\n");
+  for (const cleave::searched_layout& l : found.front)
+    std::printf("  %8.3f s %8.1f GiB  weights {%s}, activations {%s}\n", l.seconds, l.memory / (1 << 30),
+                l.tables[0].text().c_str(), l.tables[1].text().c_str());
 }
 
 } // namespace
@@ -60,22 +89,25 @@ cleave::studied_plan planned(const run& r) {
 int main(int count, char** words) {
   const std::string option = count > 1 ? words[1] : "";
   const bool csv = option == "--csv";
-  if (option == "--report" && count > 2) {
+  if ((option == "--report" || option == "--search") && count > 2) {
     for (const run& r : runs)
       if (std::string(r.name) == words[2]) {
-        const cleave::studied_plan p = planned(r);
-        std::printf("%s%s", p.explain().c_str(), p.report(r.on).c_str());
+        if (option == "--search") search(r);
+        else std::printf("%s%s", planned(r).explain().c_str(), planned(r).report(r.on).c_str());
         return 0;
       }
   }
   if (count > 1 && !csv) {
-    std::printf("usage: scale_dense [--csv | --report NAME]\nplans the dense decoders of GSPMD and predicts their step times; NAME is one of:\n");
+    std::printf(
+        "usage: scale_dense [--csv | --report NAME | --search NAME]\nplans the dense decoders of GSPMD and predicts "
+        "their step times; NAME is one of:\n");
     for (const run& r : runs) std::printf("  %s\n", r.name);
     return option == "--help" ? 0 : 2;
   }
-  std::printf(csv ? "run,devices,published_s,predicted_s,error_percent,utilization_percent,collectives,received_GB,memory_GiB\n"
-                  : "| run | devices | published s | predicted s | error | utilization | collectives | GB received | GiB |\n"
-                    "|---|---|---|---|---|---|---|---|---|\n");
+  std::printf(
+      csv ? "run,devices,published_s,predicted_s,error_percent,utilization_percent,collectives,received_GB,memory_GiB\n"
+          : "| run | devices | published s | predicted s | error | utilization | collectives | GB received | GiB |\n"
+            "|---|---|---|---|---|---|---|---|---|\n");
   double sum[2] = {}, worst[2] = {};
   int number[2] = {};
   for (const run& r : runs) {
@@ -87,7 +119,8 @@ int main(int count, char** words) {
     worst[which] = std::max(worst[which], std::abs(error));
     ++number[which];
     const double memory = static_cast<double>(p.memory().total()) / (1 << 30);
-    std::printf(csv ? "%s,%lld,%.3f,%.3f,%.1f,%.1f,%d,%.1f,%.1f\n" : "| %s | %lld | %.2f | %.2f | %+.1f %% | %.1f %% | %d | %.1f | %.1f |\n",
+    std::printf(csv ? "%s,%lld,%.3f,%.3f,%.1f,%.1f,%d,%.1f,%.1f\n"
+                    : "| %s | %lld | %.2f | %.2f | %+.1f %% | %.1f %% | %d | %.1f | %.1f |\n",
                 r.name, static_cast<long long>(r.x * r.y), r.published, t.seconds, 100 * error, 100 * t.utilization(),
                 p.collectives(), t.network_bytes / 1e9, memory);
   }

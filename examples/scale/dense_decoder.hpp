@@ -34,16 +34,17 @@ inline constexpr cleave::dim<"hidden"> hidden;
 inline constexpr cleave::dim<"vocabulary"> vocabulary;
 
 /// The 2-D layout that the paper calls finalized: weights over both axes, activations between layers too.
-inline constexpr auto finalized =
-    nn::model_layout{nn::layout_rules{mesh, heads / Y, hidden / Y, embed / X},
-                     nn::layout_rules{mesh, batch / X, heads / Y, hidden / Y, vocabulary / Y, embed / Y}}
-        .scheduled(nn::layer_by_layer<true>{});
+inline constexpr auto finalized = nn::model_layout{
+    nn::layout_rules{mesh, heads / Y, hidden / Y, embed / X},
+    nn::layout_rules{mesh, batch / X, heads / Y, hidden / Y, vocabulary / Y,
+                     embed / Y}}.scheduled(nn::layer_by_layer<true>{});
 inline constexpr auto& rules = finalized.parameters;
 
 template <template <class, auto> class Tensor>
 struct gated_block {
   Tensor<float, rules(layer, embed)> before_attention;
-  nn::attention_weights<Tensor<float, rules(layer, embed, heads, head)>, Tensor<float, rules(layer, embed, heads, head)>,
+  nn::attention_weights<Tensor<float, rules(layer, embed, heads, head)>,
+                        Tensor<float, rules(layer, embed, heads, head)>,
                         Tensor<float, rules(layer, heads, head, embed)>>
       attention;
   Tensor<float, rules(layer, embed)> before_feed_forward;
@@ -53,7 +54,8 @@ struct gated_block {
 template <template <class, auto> class Tensor>
 struct plain_block {
   Tensor<float, rules(layer, embed)> before_attention;
-  nn::attention_weights<Tensor<float, rules(layer, embed, heads, head)>, Tensor<float, rules(layer, embed, heads, head)>,
+  nn::attention_weights<Tensor<float, rules(layer, embed, heads, head)>,
+                        Tensor<float, rules(layer, embed, heads, head)>,
                         Tensor<float, rules(layer, heads, head, embed)>>
       attention;
   Tensor<float, rules(layer, embed)> before_feed_forward;
@@ -79,9 +81,9 @@ inline constexpr auto feed_forward = [](const auto& x, const auto& w) {
 };
 inline constexpr auto block = [](const auto& x, const auto& w) {
   const auto a = nn::rms_norm(x, w.before_attention, embed);
-  const auto mixed =
-      pin(x + nn::self_attention(a, w.attention, embed, {position, source, head},
-                                 nn::self_attention_options{nn::all_scores{}, nn::causal{}, pin}, heads));
+  const auto mixed = pin(x + nn::self_attention(a, w.attention, embed, {position, source, head},
+                                                nn::self_attention_options{nn::all_scores{}, nn::causal{}, pin},
+                                                heads));
   return pin(mixed + feed_forward(nn::rms_norm(mixed, w.before_feed_forward, embed), w));
 };
 inline constexpr cleave::function loss([](const auto& p, const auto& words, const auto& next) {

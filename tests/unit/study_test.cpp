@@ -7,7 +7,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/nn/layout_rules.hpp>
-#include <cleave/study/study.hpp>
+#include <cleave/study/search.hpp>
 
 #include <gtest/gtest.h>
 
@@ -79,13 +79,15 @@ TEST(study, names_the_fields_of_aggregates) {
 TEST(study, plans_as_the_compiler_does) {
   constexpr auto compiled = cleave::plan<X(X, Up, Down)>(mlp);
   constexpr std::int64_t bytes = compiled.bytes({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
-  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan(
+      {batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
   EXPECT_EQ(p.bytes(), bytes);
   EXPECT_EQ(p.collectives(), compiled.collectives());
   EXPECT_EQ(p.count(cleave::kind::all_reduce), 1);
   // The same layouts as data: nothing travels if the batch takes both axes.
   auto s = cleave::study::of<X(X, Up, Down)>(mlp, {"x", "up", "down"});
-  s.lay_out("x", cleave::layout_table("batch / data / model")).lay_out("result", cleave::layout_table("batch / data / model"));
+  s.lay_out("x", cleave::layout_table("batch / data / model"))
+      .lay_out("result", cleave::layout_table("batch / data / model"));
   s.lay_out("*", cleave::layout_table("batch / data / model"));
   EXPECT_EQ(s.layout_of("up"), "f32[embed, hidden]");
   EXPECT_EQ(s.plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4}).collectives(), 0);
@@ -114,7 +116,8 @@ TEST(study, says_what_is_wrong) {
             "cleave: a layout rule names dim 'heads', which the function lacks");
   EXPECT_EQ(said([&] { s.lay_out("sideways", cleave::layout_table("hidden / model")); }),
             "cleave: no argument and no result has a name like 'sideways'");
-  EXPECT_NE(said([&] { static_cast<void>(s.plan({cleave::named_size{"pipe", 2}})); }).find("'pipe'"), std::string::npos);
+  EXPECT_NE(said([&] { static_cast<void>(s.plan({cleave::named_size{"pipe", 2}})); }).find("'pipe'"),
+            std::string::npos);
   const auto bad = [] { static_cast<void>(cleave::study::of<X(X, Down)>(product)); };
   EXPECT_NE(said(bad).find("dim 'embed'"), std::string::npos) << said(bad);
 }
@@ -136,16 +139,19 @@ TEST(study, times_a_product_and_its_collective) {
 }
 
 TEST(study, times_links_of_every_shape) {
-  using cleave::detail::seconds_along;
   using cleave::kind;
   using cleave::wiring;
+  using cleave::detail::seconds_along;
   const cleave::link plain{1e-6, 1e9}, ring{0, 1e9, wiring::ring}, torus{0, 1e9, wiring::torus, 2};
   EXPECT_DOUBLE_EQ(seconds_along(plain, kind::all_gather, 1e9, 3, 8), 1 + 3e-6);
-  EXPECT_DOUBLE_EQ(seconds_along(plain, kind::all_to_all, 1e9, 7, 8), 1 + 6e-6); // not more messages than a tree has, twice
+  EXPECT_DOUBLE_EQ(seconds_along(plain, kind::all_to_all, 1e9, 7, 8),
+                   1 + 6e-6); // not more messages than a tree has, twice
   EXPECT_DOUBLE_EQ(seconds_along(ring, kind::all_gather, 1e9, 3, 16), 1);
   EXPECT_DOUBLE_EQ(seconds_along(ring, kind::all_to_all, 1e9, 15, 16), 4);
   EXPECT_NEAR(seconds_along(torus, kind::all_to_all, 1e9, 255, 256), 8, 1e-9); // two rings of 16
-  EXPECT_NEAR(seconds_along(torus, kind::all_to_all, 1e9, 1, 1024) / seconds_along(torus, kind::all_to_all, 1e9, 1, 256), 2,
+  EXPECT_NEAR(seconds_along(torus, kind::all_to_all, 1e9, 1, 1024) /
+                  seconds_along(torus, kind::all_to_all, 1e9, 1, 256),
+              2,
               1e-9); // grows with the root of the devices
   // 32 devices, 8 of a node: the last stage of a gather is within the node, and each device fetches an 8th from others.
   const cleave::link nodes = cleave::link{0, 1e9}.within(8, 0, 1e8);
@@ -168,12 +174,13 @@ TEST(study, times_loops) {
     return cleave::study::of<S>(f).plan({batch = 64, embed = 32, hidden = 128, data = 2}).predict(simple).products;
   };
   using Out = cleave::abstract<float, mesh(batch / data, hidden)>;
-  EXPECT_NEAR(seconds(six, std::type_identity<Rows(Rows, W)>{}),
-              12 * seconds(once, std::type_identity<Out(Rows, W)>{}), 1e-12);
+  EXPECT_NEAR(seconds(six, std::type_identity<Rows(Rows, W)>{}), 12 * seconds(once, std::type_identity<Out(Rows, W)>{}),
+              1e-12);
 }
 
 TEST(study, counts_the_memory_of_a_device) {
-  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan(
+      {batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
   const cleave::memory_parts m = p.memory();
   EXPECT_EQ(m.arguments, 4 * (32 * 32 + 32 * 32 + 32 * 32));
   EXPECT_EQ(m.results, 4 * 32 * 32);
@@ -189,6 +196,44 @@ TEST(study, plans_for_the_rates_of_a_machine) {
   static_assert(cleave::policy_of(cleave::machines::a100).byte == 1 / 22e9);
   EXPECT_EQ(cleave::machines::h100.link_of("x").near, 8);
   EXPECT_EQ(far_apart.link_of("model").bandwidth, 1e8);
+}
+
+/// The layouts of the weights and of the activations of two products, from "everything replicated".
+cleave::search_result searched(const cleave::machine& m, std::int64_t rows, double memory, std::int64_t enumerated) {
+  auto s = cleave::study::of<X(X, Up, Down)>(mlp, {"x", "up", "down"});
+  const std::vector<cleave::searched_group> groups{{{"up", "down"}, false, {"embed", "hidden"}},
+                                                   {{"x", "result"}, false, {"batch", "embed"}}};
+  cleave::search_options options;
+  options.memory = memory;
+  options.enumerated = enumerated;
+  options.restarts = 2;
+  return cleave::search(s, groups, {batch = rows, embed = 64, hidden = 256, data = 2, model = 4}, m, options);
+}
+TEST(study, searches_layouts) {
+  cleave::machine slow_network = simple;
+  slow_network.every_axis = {1e-3, 1e4};
+  for (const cleave::machine& m : {simple, slow_network})
+    for (const std::int64_t rows : {16, 4096})
+      for (const double memory : {0., 1e5}) {
+        const auto all = searched(m, rows, memory, 1024), some = searched(m, rows, memory, 0);
+        EXPECT_TRUE(all.exact && !some.exact);
+        EXPECT_EQ(all.plans, 256);
+        EXPECT_LE(some.plans, all.plans);
+        EXPECT_DOUBLE_EQ(some.best.seconds, all.best.seconds)
+            << some.best.tables[0].text() << "; " << all.best.tables[0].text();
+        // Each layout of the front is slower and smaller than the one before it.
+        for (std::size_t i = 1; i < all.front.size(); ++i) {
+          EXPECT_GE(all.front[i].seconds, all.front[i - 1].seconds);
+          EXPECT_LT(all.front[i].memory, all.front[i - 1].memory);
+        }
+        if (memory == 0) {
+          EXPECT_EQ(all.front.front().seconds, all.best.seconds);
+        }
+      }
+  // With many rows, and a slow network, the batch takes all devices and the weights are replicated.
+  const auto rows = searched(slow_network, 1 << 20, 0, 1024);
+  EXPECT_EQ(rows.best.tables[1].text(), "batch / data / model");
+  EXPECT_EQ(rows.best.tables[0].text(), "");
 }
 
 } // namespace CLEAVE_SOURCE

@@ -37,6 +37,8 @@ struct policy {
   bool overlap = true;
   /// The bytes of workspace on a device above which products gather operands panel by panel; 0: no limit.
   std::int64_t workspace = 0;
+  /// Whether equally cheap layouts that are a matter of taste are no fault: the first one is taken.
+  bool takes_ties = false;
 
   /// Estimated seconds on a machine model. The defaults are 2 us for a message, 10 GB/s, and 100 GFLOP/s for each
   /// device.

@@ -109,7 +109,7 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   if (rule.effort > 0) planner::search_wider(m, a, f);
   else planner::read_apart(m, a, f);
   check(m, a);
-  made.found = planner::find_tie(m, a, f);
+  if (!rule.takes_ties) made.found = planner::find_tie(m, a, f);
   if (rule.effort > 0) {
     graph untouched = g;
     const indexed_vector<strategy> so_far = a.chosen;

@@ -172,8 +172,8 @@ inline std::string explain(const program_view& p, const sizes& at) {
 
 namespace detail {
 
-/// An array by the name or the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the line of the
-/// step that wrote it last before step `at`: `dot:12`, and `dot:12#2` for the second array that this line has.
+/// An array by the name or the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the
+/// line of the step that wrote it last before step `at`: `dot:12`, and `dot:12#2` for the second array of this line.
 inline std::string array_name(const program_view& p, std::size_t array, std::size_t at, const names_of_call& names) {
   const buffer& b = p.buffers[array];
   if (b.form == form::halo) return "halo of " + array_name(p, b.of, at, names);
@@ -260,8 +260,8 @@ inline std::string explain_passes(const program_view& p, const sizes& at, const 
     const pass_bytes bytes = bytes_of_pass(p, s, at);
     // The next step reads its own result.
     rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads,
-                    detail::array_name(p, s.out, i + 1, names), detail::grouped(bytes.read), detail::grouped(bytes.written),
-                    detail::grouped(bytes.moved)});
+                    detail::array_name(p, s.out, i + 1, names), detail::grouped(bytes.read),
+                    detail::grouped(bytes.written), detail::grouped(bytes.moved)});
     const std::int64_t times = step_iterations(p, s, at);
     if (in_loops) rows.back().push_back(detail::grouped(times));
     passes += times;

@@ -44,6 +44,10 @@ namespace wording {
 [[gnu::cold]] inline std::string nothing_of_that_name(std::string_view pattern) {
   return sentence({"no argument and no result has a name like ", quoted(pattern)});
 }
+/// mend: Leave more dims open, or change what the function pins.
+[[gnu::cold]] inline std::string no_layout_has_a_plan() {
+  return sentence({"no layout of the searched ones has a plan"});
+}
 /// mend: Change what the sentence names, or the layouts.
 [[gnu::cold]] inline std::string plan_fault(std::string_view fault, const verdict& v) {
   std::string text(fault);

@@ -83,8 +83,8 @@ void for_each_named_leaf(const std::string& name, F&& f) {
     }(std::make_index_sequence<std::tuple_size_v<A>>{});
   } else if constexpr (!std::is_empty_v<A>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (for_each_named_leaf<Leaf, typename fields_of<A>::template type<I>>(
-           before + std::string(fields_of<A>::names[I]), f),
+      (for_each_named_leaf<Leaf, typename fields_of<A>::template type<I>>(before + std::string(fields_of<A>::names[I]),
+                                                                          f),
        ...);
     }(std::make_index_sequence<fields_of<A>::count>{});
   }

@@ -92,7 +92,8 @@ class layout_table {
     for (std::size_t begin = 0, part = 0; begin <= one.size(); ++part) {
       const std::size_t end = std::min(one.find('/', begin), one.size());
       const std::string_view name = trimmed(one.substr(begin, end - begin));
-      if (name.empty() || name.find_first_of(" \t\n{}()") != name.npos) raise<layout_error>(wording::rule_malformed(all));
+      if (name.empty() || name.find_first_of(" \t\n{}()") != name.npos)
+        raise<layout_error>(wording::rule_malformed(all));
       if (part == 0) r.dim = name;
       else if (std::find(r.axes.begin(), r.axes.end(), name) == r.axes.end()) r.axes.emplace_back(name);
       begin = end + 1;

@@ -70,8 +70,8 @@ constexpr double seconds_along(const link& l, kind what, double bytes, std::int6
   return bytes * slow / l.far_bandwidth + bytes * fast * crossed / l.bandwidth + rounds * (l.latency + l.far_latency);
 }
 
-/// The seconds of one collective: its slowest axis decides. 0: the step does not communicate, or shares the messages of
-/// another.
+/// The seconds of one collective: its slowest axis decides. 0: the step does not communicate, or shares the messages
+/// of another.
 constexpr double seconds_of_collective(const program_view& p, const step& s, const sizes& at, const machine& m) {
   if (s.move == kind::none || !words_of(s.move).communicates || s.joined) return 0;
   const cost c = step_cost(p, s, at);
@@ -167,8 +167,8 @@ class clocks {
     const double bytes = static_cast<double>(b.read) + static_cast<double>(b.written);
     if (s.kind == step_kind::gemm) {
       const auto flops = static_cast<double>(pricing_of(s.kind).most_flops.call(placed(p_, s), at_));
-      const double width = std::min({local_extent(p_, s, s.m, at_), local_extent(p_, s, s.n, at_),
-                                     local_extent(p_, s, s.k, at_)});
+      const double width = std::min(
+          {local_extent(p_, s, s.m, at_), local_extent(p_, s, s.n, at_), local_extent(p_, s, s.k, at_)});
       const element e = p_.buffers[s.in[0]].type.element;
       const double seconds = std::max(flops / m_.product_rate(e, width), bytes / m_.memory_rate()) + m_.launch;
       all_.flops += iterations() * flops;
@@ -242,8 +242,8 @@ constexpr prediction predict(const planned<Plan, Verdict>& plan, const machine& 
   return predict(plan.view(), plan.sized(named), m);
 }
 
-/// Plans for the rates of a machine instead of the default ones: `with(f, on<cluster>{})`, where `cluster` is a constant
-/// of namespace scope.
+/// Plans for the rates of a machine instead of the default ones: `with(f, on<cluster>{})`, where `cluster` is a
+/// constant of namespace scope.
 template <const machine& Machine>
 struct on : option_tag {
   static constexpr policy rule = policy_of(Machine);
@@ -259,8 +259,9 @@ struct memory_parts {
     return (donated ? std::max(arguments, results) : arguments + results) + workspace.total();
   }
 };
-/// The memory of a plan on the device that needs most.
-constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
+namespace detail {
+/// The arguments and the results of a plan on the device that needs most.
+constexpr memory_parts memory_of_call(const program_view& p, const sizes& at) {
   memory_parts m;
   // A result may be a buffer of several values, one after the other.
   indexed_vector<std::int64_t> results;
@@ -273,6 +274,13 @@ constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
     results[b.index] = std::max(results[b.index], bytes);
   }
   for (const std::int64_t bytes : results) m.results += bytes;
+  return m;
+}
+} // namespace detail
+
+/// The memory of a plan on the device that needs most.
+constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
+  memory_parts m = detail::memory_of_call(p, at);
   m.workspace = parts_of_workspace(p, at);
   return m;
 }

@@ -28,7 +28,9 @@ namespace detail {
 
 /// The sentence that the compiler would print.
 [[gnu::cold]] inline std::string_view sentence_of(fault f) {
-  static constexpr std::string_view sentences[] = {"", "the compiler has reported this function",
+  static constexpr std::string_view sentences[] = {
+      "",
+      "the compiler has reported this function",
 #define CLEAVE_FAULT(code, sentence) sentence,
 #include <cleave/base/fault_list.hpp>
   };
@@ -59,8 +61,9 @@ struct names_of_signature<R(Args...)> {
   /// place: `arg 0.layers.query`.
   template <class A>
   static void add(std::vector<std::string>& all, const std::string& name) {
-    for_each_named_leaf<is_named_leaf, std::remove_cvref_t<A>>(
-        name, [&]<class Leaf>(const std::string& leaf) { all.push_back(leaf); });
+    for_each_named_leaf<is_named_leaf, std::remove_cvref_t<A>>(name, [&]<class Leaf>(const std::string& leaf) {
+      all.push_back(leaf);
+    });
   }
   static std::vector<std::string> arguments(std::initializer_list<std::string_view> given) {
     std::vector<std::string> all;
@@ -105,6 +108,12 @@ class studied_plan {
   prediction predict(const machine& m) const { return cleave::predict(view(), at_, m); }
   /// The memory of the device that needs most, in bytes.
   memory_parts memory() const { return memory_of(view(), at_); }
+  /// The same with the workspace of the first device, which takes less time to find.
+  memory_parts memory_of_first_device() const {
+    memory_parts m = detail::memory_of_call(view(), at_);
+    m.workspace = workspace_on(view(), at_, coordinates{});
+    return m;
+  }
 
   /// The tables of `explain` and `explain_passes`, the latter with the names of arguments and results.
   std::string explain() const { return cleave::explain(view(), at_); }
@@ -139,9 +148,8 @@ class studied_plan {
     add("%.*s: %.4g s a call; products %.4g s, other passes %.4g s, collectives %.4g s (%.4g s exposed)\n",
         static_cast<int>(m.name.size()), m.name.data(), whole.seconds, whole.products, whole.passes, whole.network,
         whole.exposed);
-    add("%.4g Tflop a device, %.1f %% of peak; %.4g GB through memory, %.4g GB received\n",
-        whole.flops / 1e12, 100 * whole.utilization(), whole.memory_bytes / 1e9,
-        whole.network_bytes / 1e9);
+    add("%.4g Tflop a device, %.1f %% of peak; %.4g GB through memory, %.4g GB received\n", whole.flops / 1e12,
+        100 * whole.utilization(), whole.memory_bytes / 1e9, whole.network_bytes / 1e9);
     constexpr double gib = 1 << 30;
     add("memory %.4g GiB: arguments %.4g, results %.4g (in the same memory), workspace %.4g",
         static_cast<double>(memory.total()) / gib, static_cast<double>(memory.arguments) / gib,
