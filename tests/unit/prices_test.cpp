@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 
 namespace CLEAVE_SOURCE {
 
@@ -305,6 +306,27 @@ TEST(Prices, SizesAreThoseOfTheFunction) {
   EXPECT_THROW((void)plan.bytes({i = -of}), shape_error);
   EXPECT_THROW((void)plan.workspace({x = 0 * of}), shape_error);
   EXPECT_THROW((void)explain(plan, {k = of}), shape_error);
+}
+
+inline constexpr cleave::axis<"d"> d;
+inline constexpr cleave::dim<"b"> b;
+inline constexpr cleave::dim<"p"> p;
+inline constexpr cleave::dim<"e"> e;
+inline constexpr cleave::dim<"h"> h;
+inline constexpr cleave::dim<"k"> k;
+inline constexpr cleave::dim<"layer"> layer;
+inline constexpr cleave::mesh on_d{d};
+using States = cleave::abstract<float, on_d(b / d, p, e)>;
+using Weights = cleave::abstract<float, on_d(layer, e, h, k)>;
+/// At the assumed extents, 4096 of each dim, a step has more operations than 64 bits count.
+constexpr cleave::function layers([](auto x, auto all) {
+  return cleave::scan(layer, x, all, [](auto v, auto w) { return v + dot(dot(v, w, e), w, h, k); });
+});
+TEST(prices, end_at_the_largest_number) {
+  constexpr auto plan = cleave::plan<States(States, Weights)>(layers);
+  static_assert(plan.flops() == std::numeric_limits<std::int64_t>::max());
+  static_assert(plan.flops({b = 8, p = 8, e = 8, h = 4, k = 2, layer = 3, d = 2}) == 3 * 2 * (2 * 4 * 8 * 8 * 8));
+  EXPECT_GE(plan.bytes(), 0);
 }
 
 } // namespace CLEAVE_SOURCE

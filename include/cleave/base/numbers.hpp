@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
@@ -38,6 +39,12 @@ struct narrowed {
     return to;
   }
 };
+
+/// sum + times * each, none of them negative; the largest number if that is more.
+constexpr std::int64_t plus_times(std::int64_t sum, std::int64_t times, std::int64_t each) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return each != 0 && times > (most - sum) / each ? most : sum + times * each;
+}
 
 /// The number of an enumerator, as the unsigned or signed type that its enumeration has: std::to_underlying of C++23.
 template <class Enum>

@@ -115,7 +115,7 @@ constexpr verdict check_contract([[maybe_unused]] const program_view& p, [[maybe
         for (int a = 0; a < p.mesh.size(); ++a)
           if ((s.axes >> a & 1) != 0 && !O::allows(p.mesh.axes[a].name)) broken(s, p.mesh.axes[a].name, 0, 0);
       if constexpr (requires { O::limit; }) {
-        total += step_iterations(p, s, at) * step_bytes(p, s, at);
+        total = plus_times(total, step_iterations(p, s, at), step_bytes(p, s, at));
         if (total > O::limit) broken(s, {}, O::limit, total);
       }
     }

@@ -52,10 +52,10 @@ constexpr std::int64_t step_iterations(const program_view& p, const step& s, con
 }
 
 /// Bytes that a program moves: the sum over its steps of the bytes of each step's busiest device, times the iterations
-/// of its loops.
+/// of its loops. Of assumed sizes these sums may be more than a number holds: then the largest one.
 constexpr std::int64_t bytes(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
-  for (const step& s : p.steps) total += step_iterations(p, s, at) * step_bytes(p, s, at);
+  for (const step& s : p.steps) total = plus_times(total, step_iterations(p, s, at), step_bytes(p, s, at));
   return total;
 }
 
@@ -65,7 +65,7 @@ constexpr std::int64_t messages(const program_view& p, const sizes& at) {
   for (const step& s : p.steps) {
     const std::int64_t own = step_cost(p, s, at).messages, shared = s.joined ? most : 0;
     most = own > shared ? own : shared;
-    total += step_iterations(p, s, at) * (most - shared);
+    total = plus_times(total, step_iterations(p, s, at), most - shared);
   }
   return total;
 }
@@ -75,7 +75,7 @@ constexpr std::int64_t flops(const program_view& p, const sizes& at) {
   std::int64_t total = 0;
   for (const step& s : p.steps)
     if (const auto& most_flops = pricing_of(s.kind).most_flops; most_flops.given)
-      total += step_iterations(p, s, at) * most_flops.call(placed(p, s), at);
+      total = plus_times(total, step_iterations(p, s, at), most_flops.call(placed(p, s), at));
   return total;
 }
 
