@@ -44,4 +44,9 @@ template <class Number>
   return n;
 }
 
+/// The word of CLEAVE_FFT_PLANS. The grid reads it too, since the transforms of some rank may come first.
+inline std::string_view fft_plans_of_environment() {
+  return word_of_environment("CLEAVE_FFT_PLANS", {"measured", "estimated"});
+}
+
 }} // namespace cleave::v0

@@ -333,15 +333,19 @@ class grid_state {
     if (!checked_.calls) return;
     timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
   }
-  /// Reads the environment variables of grids; returns the fault, if there is one.
+  /// Reads all environment variables; returns the fault, if there is one. Also the variables that only later calls use:
+  /// a rank that found a fault there would throw alone.
   [[gnu::cold]] static std::exception_ptr fault_of_environment(checks& asked) {
     try {
-      asked = checks_of_environment();
+      // Not assigned from the call itself: if it throws, g++ 12 may leave a part of its result in `asked`.
+      const checks read = checks_of_environment();
       comm::transport_mode();
       comm::overlap_mode();
       comm::node_ranks();
       comm::gpu_aware_mode();
       store_mode();
+      fft_plans_of_environment();
+      asked = read;
     } catch (const environment_error&) {
       return std::current_exception();
     }

@@ -38,9 +38,7 @@ enum class fft_plans : std::uint8_t {
   estimated,
 };
 inline fft_plans& fft_plan_mode() {
-  static fft_plans mode = word_of_environment("CLEAVE_FFT_PLANS", {"measured", "estimated"}) == "estimated"
-                              ? fft_plans::estimated
-                              : fft_plans::measured;
+  static fft_plans mode = fft_plans_of_environment() == "estimated" ? fft_plans::estimated : fft_plans::measured;
   return mode;
 }
 
