@@ -349,6 +349,20 @@ TEST(sparse, a_wrong_line_of_a_file_is_named) {
       {"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1\n2 2 1\n", ":4: there are more entries"},
   };
   const cleave::grid g = support::grids(mesh).front();
+  // A byte 0 for each @: it hides what is behind it where a line is read as a string of C.
+  const std::pair<std::string, std::string> with_zeros[] = {
+      {"%%MatrixMarket matrix coordinate real general@\n1 1 1\n1 1 1\n", ":1: the line has a byte 0"},
+      {"%%MatrixMarket matrix coordinate real general\n1 1 1@junk\n1 1 1\n", ":2: the line has a byte 0"},
+      {"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5@ 7 7\n", ":3: the line has a byte 0"},
+      {"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n@\n", ":4: the line has a byte 0"},
+  };
+  for (const auto& [text, words] : with_zeros) {
+    std::string written = text;
+    std::replace(written.begin(), written.end(), '@', '\0');
+    const market file(written);
+    expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<Matrix>(g, file.path()); }),
+                file.path() + words);
+  }
   for (const auto& [text, words] : files) {
     const market file(text);
     expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<Matrix>(g, file.path()); }),
@@ -360,7 +374,9 @@ TEST(sparse, a_wrong_line_of_a_file_is_named) {
               large.path() +
                   ":3: an entry is not a row, a column and, unless it is a pattern, a number of the element");
   expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<Matrix>(g, "nowhere.mtx"); }),
-              "cannot open 'nowhere.mtx'");
+              "cannot open 'nowhere.mtx': No such file or directory");
+  expect_says(said<cleave::file_error>([&] { sparse::read_matrix_market<Matrix>(g, "."); }),
+              "cannot read '.': Is a directory");
 }
 
 } // namespace CLEAVE_SOURCE

@@ -14,7 +14,7 @@
 namespace cleave { inline namespace v0 {
 
 /// What can be wrong with a line of a Matrix Market file.
-enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus };
+enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus, zero };
 
 namespace wording {
 
@@ -46,19 +46,20 @@ namespace wording {
       "an entry of a symmetric matrix lies above the diagonal",
       "the file ends before all entries that it announces",
       "there are more entries than the file announces",
+      "the line has a byte 0, which no text has",
   };
   return sentence({path, ":", number(line), ": ", words[underlying(what)]});
 }
 /// thrown: file_error
-/// mend: Rank 0 holds all entries of a file while it reads them. Give it more memory, or assemble the matrix of
-/// parts.
+/// mend: Give the path of a file, not of a directory, on a disk that works. Rank 0 holds all entries of a file while it
+/// reads them: give it more memory, or assemble the matrix of parts.
 [[gnu::cold]] inline std::string market_unread(std::string_view path, std::string_view why) {
   return sentence({"cannot read ", quoted(path), ": ", why});
 }
 /// thrown: file_error
 /// mend: Give the path of a file that rank 0 of the grid can read.
-[[gnu::cold]] inline std::string file_not_open(std::string_view path) {
-  return sentence({"cannot open ", quoted(path)});
+[[gnu::cold]] inline std::string file_not_open(std::string_view path, std::string_view why) {
+  return sentence({"cannot open ", quoted(path), ": ", why});
 }
 
 } // namespace wording

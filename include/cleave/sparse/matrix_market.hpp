@@ -14,6 +14,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace cleave { inline namespace v0 { namespace sparse {
 
@@ -26,8 +27,10 @@ class market_file {
   std::int64_t rows = 0, columns = 0;
   std::vector<triplet<T>> entries{};
 
-  explicit market_file(const std::string& path) : path_(path), in_(path) {
-    if (!in_) raise<file_error>(wording::file_not_open(path_));
+  explicit market_file(const std::string& path) : path_(path) {
+    errno = 0;
+    in_.open(path);
+    if (!in_) raise<file_error>(wording::file_not_open(path_, reason()));
     read_banner();
     read_sizes();
     for (std::int64_t e = 0; e < announced_; ++e) read_entry();
@@ -36,9 +39,25 @@ class market_file {
 
  private:
   [[noreturn]] void refuse(market_fault what) const { raise<file_error>(wording::market_line(path_, number_, what)); }
+  /// Why the system refused.
+  static std::string reason() { return std::generic_category().message(errno == 0 ? EIO : errno); }
+  /// The next line into `line_`. Throws where the file cannot be read, as a directory cannot.
+  bool next_line() {
+    errno = 0;
+    if (!std::getline(in_, line_)) {
+      if (in_.bad()) raise<file_error>(wording::market_unread(path_, reason()));
+      return false;
+    }
+    ++number_;
+    return true;
+  }
+  /// Numbers are read up to a byte 0, so that it would hide what is behind it.
+  void refuse_zeros() const {
+    if (line_.find('\0') != std::string::npos) refuse(market_fault::zero);
+  }
   void read_banner() {
-    number_ = 1;
-    if (!std::getline(in_, line_)) refuse(market_fault::banner);
+    if (!next_line()) number_ = 1, refuse(market_fault::banner);
+    refuse_zeros();
     std::transform(line_.begin(), line_.end(), line_.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     std::istringstream words(line_);
@@ -55,10 +74,9 @@ class market_file {
   }
   /// The next line that is neither a comment nor empty.
   bool next() {
-    while (std::getline(in_, line_)) {
-      ++number_;
-      if (const auto at = line_.find_first_not_of(" \t\r"); at != std::string::npos && line_[at] != '%') return true;
-    }
+    while (next_line())
+      if (const auto at = line_.find_first_not_of(" \t\r"); at != std::string::npos && line_[at] != '%')
+        return refuse_zeros(), true;
     return false;
   }
   void read_sizes() {
@@ -113,7 +131,7 @@ class market_file {
   }
 
   std::string path_;
-  std::ifstream in_;
+  std::ifstream in_{};
   std::string line_{};
   std::int64_t number_ = 0, announced_ = 0;
   bool pattern_ = false, integer_ = false, symmetric_ = false;
