@@ -365,6 +365,37 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        const Rows x(g, {1 << 12, 1 << 10});
        return without_memory(std::uint64_t{1} << 24, [&] { static_cast<void>(x.to_global()); });
      }},
+    {"no_memory_to_fill",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {1 << 10, 1 << 12});
+       Number n(g, {});
+       n = sum(x);
+       return without_memory(std::uint64_t{1} << 21, [&] {
+         x.fill_by([](const auto& at) { return static_cast<double>(at[0]); });
+         n = sum(x);
+         std::printf("rank %d: the sum is %.0f\n", rank(), *n.data());
+         throw std::runtime_error("all could fill");
+       });
+     }},
+    {"no_memory_to_copy",
+     [](int, char**, session&) {
+       // Nothing of this communicates, so the others go on.
+       const cleave::grid g = all_ranks();
+       const Rows x(g, {1 << 10, 1 << 12});
+       const cleave::tensor<double, mesh(row, col)> whole(g, {1 << 10, 1 << 12});
+       return without_memory(std::uint64_t{1} << 21, [&] {
+         bool copied = false;
+         try {
+           const Rows y = x;
+           copied = true;
+         } catch (const cleave::memory_error& e) {
+           std::printf("rank %d has no copy: %s\n", rank(), e.what());
+         }
+         if (copied) throw std::runtime_error("copied");
+         static_cast<void>(whole.to_global());
+       });
+     }},
     {"no_memory_for_blocks",
      [](int, char**, session&) {
        const cleave::grid g = all_ranks();

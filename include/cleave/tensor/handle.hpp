@@ -100,12 +100,6 @@ class tensor_handle {
     data();
     return state().begin_writing();
   }
-  /// Fills the shard from the host.
-  void write(const void* host) const {
-    wait_for_kernels();
-    copy_bytes<memory_space, Kokkos::HostSpace>(begin_writing(), host, state().bytes());
-    state().end_writing();
-  }
 
  private:
   /// Whether the values of another tensor fit into the memory of this one. Throws where they do not and this wraps a

@@ -297,17 +297,22 @@ class shard_agreement {
 }
 
 /// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices, unless it is
-/// replicated: then each device reads what it has. Throws memory_error on all devices alike.
-inline indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where) {
+/// replicated: then each device reads what it has. `make_more` allocates what else the caller needs. Throws
+/// memory_error on all devices alike, and of a replicated tensor on those alone that have no memory.
+template <class More>
+indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where, const More& make_more) {
   grid_state& on = t.grid.state();
   require_kokkos();
   if (!on.active()) return {};
   const layout whole = where.reduced();
   const std::int64_t bytes = t.global.elements() * size_of(t.element);
   indexed_vector<unsigned char> host;
-  const auto make_room = [&] { host = indexed_vector<unsigned char>(as_size(bytes), 0); };
+  const auto make_room = [&] {
+    host = indexed_vector<unsigned char>(as_size(bytes), 0);
+    make_more();
+  };
   if (where.unreduced() == 0 && whole == layout{}) {
-    make_room();
+    if (!finds_memory(make_room)) raise<memory_error>(wording::out_of_memory(bytes));
     copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), t.packed(), bytes);
     return host;
   }

@@ -16,6 +16,9 @@
 #include <array>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -223,7 +226,8 @@ class tensor {
     construct(*this, other);
   }
 
-  /// A tensor with the same values in memory of its own. No communication.
+  /// A tensor with the same values in memory of its own. No communication, so that a rank without memory for it throws
+  /// memory_error alone.
   tensor(const tensor& other) = default;
   tensor(tensor&&) noexcept = default;
   /// Copies the values into the memory of this tensor. If that has other extents or another grid, it gets new memory;
@@ -354,7 +358,8 @@ class tensor {
     return say(rejection<fault::not_a_fill, T, F>), *this;
   }
   /// Sets every element to `f(indices)`, where `indices` is the array of its global indices. `f` is evaluated on the
-  /// host. No communication.
+  /// host. No communication. `f` should not read the elements of this tensor, and should not throw: unless memory is
+  /// scarce, the elements are written after the last call of `f`, but then some are written before.
   template <class F>
   const tensor& fill_by(F&& f) const {
     if constexpr (!detail::gives_element<F, T, extents_type>()) {
@@ -370,8 +375,8 @@ class tensor {
   /// on other ranks. Collective over the devices; it gathers everything, so use it for tests and output.
   std::vector<T> to_global() const {
     wait_for_kernels();
-    const indexed_vector<unsigned char> bytes = gather_bytes(state(), where);
-    std::vector<T> all(bytes.size() / sizeof(T));
+    std::vector<T> all;
+    const indexed_vector<unsigned char> bytes = gather_bytes(state(), where, [&] { all.resize(as_size(size())); });
     for (std::size_t i = 0; i < all.size(); ++i) {
       T one;
       std::memcpy(&one, bytes.data() + i * sizeof(T), sizeof(T));
@@ -434,17 +439,27 @@ class tensor {
       state().end_writing();
       return;
     }
-    const auto host = std::make_unique<T[]>(as_size(local_size()));
+    T* const to = as<T>(handle_.begin_writing());
+    wait_for_kernels();
+    // Where there is no memory for all elements, for some at a time: an exception would be one of this rank alone.
+    T few[64];
+    const std::unique_ptr<T[]> all(new (std::nothrow) T[as_size(local_size())]);
+    T* const host = all ? all.get() : few;
+    const std::int64_t most = all ? local_size() : std::int64_t{std::size(few)};
     const extents_type local = local_extents(), first = offset();
     extents_type at = first;
-    for (T* element = host.get(); element != host.get() + local_size(); ++element) {
-      *element = static_cast<T>(f(std::as_const(at)));
-      for (std::size_t i = at.size(); i-- > 0;) {
-        if (++at[i] < first[i] + local[i]) break;
-        at[i] = first[i];
+    for (std::int64_t begin = 0, n = 0; begin < local_size(); begin += n) {
+      n = std::min(most, local_size() - begin);
+      for (T* element = host; element != host + n; ++element) {
+        *element = static_cast<T>(f(std::as_const(at)));
+        for (std::size_t i = at.size(); i-- > 0;) {
+          if (++at[i] < first[i] + local[i]) break;
+          at[i] = first[i];
+        }
       }
+      copy_bytes<memory_space, Kokkos::HostSpace>(to + begin, host, bytes_of<T>(n));
     }
-    handle_.write(host.get());
+    state().end_writing();
   }
   static constexpr int position_of(std::string_view name) { return sharding_type::value.find(name); }
   static extents_type cut(const shape& s) {
