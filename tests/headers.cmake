@@ -65,3 +65,12 @@ foreach(part core runtime inner)
     endif()
   endif()
 endforeach()
+
+# A flag that the library needs and lacks is one error, whichever header comes first; g++ prints a second line, because it ends there.
+function(cleave_lacking name says)
+  add_test(NAME headers.lack_${name}
+           COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/expect.py" --exit fault "--says=error: .*${says}" --lines 16 -- ${CMAKE_CXX_COMPILER}
+                   ${ARGN} -fsyntax-only -I "${PROJECT_SOURCE_DIR}/include" -x c++ "${PROJECT_SOURCE_DIR}/include/cleave/cleave.hpp")
+endfunction()
+cleave_lacking(cxx_20 "needs C..20" -std=c++17)
+cleave_lacking(exceptions "needs exceptions" -std=c++20 -fno-exceptions)

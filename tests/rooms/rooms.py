@@ -69,7 +69,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 # The most lines of a room. Whoever needs more deletes what the new lines replace, or raises the number in the same commit and says in
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
-    "version": 50, "base": 1600, "mesh": 300, "layout": 1100, "type": 500, "graph": 1650, "ops": 1250, "record": 1050,
+    "version": 50, "base": 1650, "mesh": 300, "layout": 1100, "type": 500, "graph": 1650, "ops": 1250, "record": 1050,
     "cost": 2550, "program": 2250, "rules": 2400, "autodiff": 550, "expr": 3900, "propagate": 250, "plan": 6500,
     "study": 1400, "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1250, "grid": 200, "execute": 5200,
     "shards": 50, "object": 150, "tensor": 3300, "cleave": 50,

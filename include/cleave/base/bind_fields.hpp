@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/language.hpp>
+
 #include <cstddef>
 
 // Structured bindings for each number of fields, because C++20 has none for a number that is a parameter. Python wrote

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/language.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
