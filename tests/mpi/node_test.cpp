@@ -189,21 +189,26 @@ TEST(node, slots_have_a_part_for_each_rank) {
 }
 
 #if defined(__linux__)
-/// The files in shared memory and the mappings of segments that this process has.
+/// The open files and the mappings of segments that this process has.
 std::vector<std::string> segments_here() {
   std::vector<std::string> all;
-  const std::string mine = "cleave." + std::to_string(::getpid()) + ".";
-  for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
-    if (file.path().filename().string().starts_with(mine)) all.push_back(file.path());
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(file, gone);
+    if (target.starts_with("/memfd:cleave")) all.push_back(file.path());
+  }
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
-    if (line.find("/dev/shm/cleave.") != std::string::npos) all.push_back(line);
+    if (line.find("/memfd:cleave") != std::string::npos) all.push_back(line);
   return all;
 }
 TEST(node, nothing_is_left_where_mpi_fails) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
   if (!shares_memory(g)) return;
   const std::vector<std::string> before = segments_here();
+  // Those of the grid are mapped, and no file is open any more.
+  EXPECT_FALSE(before.empty());
+  for (const std::string& s : before) EXPECT_FALSE(s.starts_with("/proc/self/fd")) << s;
   for (std::int64_t after = 0; after < 2; ++after) {
     comm::node_segment segment;
     support::fail_set_up(1, after);

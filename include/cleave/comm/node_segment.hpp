@@ -59,14 +59,15 @@ class node_segment {
   char* data() const { return as<char>(memory_); }
 
  private:
-  /// The file of a segment, named by the number of its process. `proof` is written into it, to distinguish it from a
-  /// file of the same name in another container.
+  /// The file of a segment, which has no name in any folder: the system frees it with the last process that has it,
+  /// whenever that is killed. Others reach it as an open file of the process that made it. `proof` is written into it:
+  /// a process of another container may have the same number.
   struct name_of_file {
-    long process = 0, number = 0;
+    long process = 0, number = -1;
     std::uint64_t proof = 0;
   };
-  /// The state of a rank until all have mapped a new segment. At the end the file is not needed any more, also after an
-  /// exception of MPI; else the system would keep the memory after the program.
+  /// The state of a rank until all have mapped a new segment. At the end the open file is not needed any more, also
+  /// after an exception of MPI.
   struct unshared {
     bool created;
     std::int64_t bytes;
@@ -74,27 +75,19 @@ class node_segment {
     void* memory = nullptr;
 
     ~unshared() {
-      if (created) remove(name);
+      if (created) close(name);
       unmap(memory, bytes);
     }
   };
 
 #if defined(__linux__)
-  struct path {
-    char text[64] = "";
-    explicit path(const name_of_file& n) {
-      std::snprintf(text, sizeof text, "/dev/shm/cleave.%ld.%ld", n.process, n.number);
-    }
-  };
   [[gnu::cold]] static void* created(name_of_file& name, std::int64_t bytes) {
-    static std::atomic<long> made{0};
-    name.process = static_cast<long>(::getpid());
-    name.number = ++made;
-    const int file = ::open(path(name).text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int file = ::memfd_create("cleave", MFD_CLOEXEC);
     if (file < 0) return nullptr;
+    name.process = static_cast<long>(::getpid());
+    name.number = file;
     // Allocated now: missing memory would end the process at a later access.
     void* at = ::posix_fallocate(file, 0, bytes) == 0 ? mapped(file, bytes) : nullptr;
-    ::close(file);
     if (at == nullptr) return nullptr;
     name.proof = reinterpret_cast<std::uintptr_t>(at) ^ static_cast<std::uint64_t>(MPI_Wtime() * 1e6) << 20 ^ 1u;
     std::memcpy(at, &name.proof, sizeof name.proof);
@@ -102,7 +95,12 @@ class node_segment {
   }
   [[gnu::cold]] static void* opened(const name_of_file& name, std::int64_t bytes) {
     if (name.proof == 0) return nullptr;
-    const int file = ::open(path(name).text, O_RDWR | O_CLOEXEC);
+    char path[64] = "", target[16] = "";
+    std::snprintf(path, sizeof path, "/proc/%ld/fd/%ld", name.process, name.number);
+    // In another container it may be anything, such as a device.
+    if (::readlink(path, target, sizeof target - 1) < 0 || std::strncmp(target, "/memfd:cleave", 13) != 0)
+      return nullptr;
+    const int file = ::open(path, O_RDWR | O_CLOEXEC);
     if (file < 0) return nullptr;
     struct stat found = {};
     void* at = ::fstat(file, &found) == 0 && found.st_size == bytes ? mapped(file, bytes) : nullptr;
@@ -117,12 +115,14 @@ class node_segment {
   static void unmap(void* at, std::int64_t bytes) {
     if (at != nullptr) ::munmap(at, as_size(bytes));
   }
-  static void remove(const name_of_file& name) { ::unlink(path(name).text); }
+  static void close(const name_of_file& name) {
+    if (name.number >= 0) ::close(static_cast<int>(name.number));
+  }
 #else
   static void* created(name_of_file&, std::int64_t) { return nullptr; }
   static void* opened(const name_of_file&, std::int64_t) { return nullptr; }
   static void unmap(void*, std::int64_t) {}
-  static void remove(const name_of_file&) {}
+  static void close(const name_of_file&) {}
 #endif
 
   void* memory_ = nullptr;
