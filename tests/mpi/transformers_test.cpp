@@ -139,6 +139,38 @@ TEST(transformers, mixture_of_experts) {
   }
 }
 
+// Where the softmax is saturated, the probability of every other expert is 0, in 16 bits already from 17 on.
+constexpr cleave::function second_choices([](auto x, auto router, auto factor) {
+  return cleave::nn::mixture_of_experts(
+             x, router, {position, embed, expert, capacity}, cleave::nn::experts_per_token::two,
+             [&](const cleave::value& s) { return s * broadcast(factor, expert, capacity, batch, embed); },
+             [](const cleave::value& v) { return v; })
+      .mixed;
+});
+template <class T>
+void check_second_choices() {
+  for (const cleave::grid& g : grids()) {
+    cleave::tensor_in<T, mesh(batch / ax, position, embed)> x(g, {1, 3, 2}), y(g, {1, 3, 2});
+    cleave::tensor_in<T, mesh(embed, expert / ay)> router(g, {2, 3});
+    cleave::tensor_in<T, mesh(expert)> factor(g, {3});
+    const float scores[2][3] = {{300, 0, 20}, {4, 5, -100}}, factors[3] = {8, 16, 1024};
+    x.fill_by([](const auto& at) { return T(at[1] % 2 == at[2] ? 1.0F : 0.0F); });
+    router.fill_by([&](const auto& at) { return T(scores[at[0]][at[1]]); });
+    factor.fill_by([&](const auto& at) { return T(factors[at[0]]); });
+    y = second_choices(x, router, factor);
+    // Expert 0 has three slots, for the first choices of tokens 0 and 2 and the second one of token 1.
+    const double second = 1 / (1 + std::exp(1.0));
+    const std::vector<double> want{8, 0, 0, 8 * second + 16 * (1 - second), 8, 0};
+    const auto got = y.to_global();
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_NEAR(static_cast<double>(static_cast<float>(got[i])), want[i], 0.01) << i;
+  }
+}
+TEST(transformers, second_experts_are_others) {
+  check_second_choices<float>();
+  check_second_choices<cleave::half>();
+}
+
 constexpr auto circular = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {
   const auto f = [](const cleave::value& h, const std::array<cleave::value, 1>& p) {
     return h + rename(tanh(dot(h, p[0], embed)), hidden, embed);

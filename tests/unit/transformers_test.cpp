@@ -665,7 +665,8 @@ TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
 }
 
 TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
-  for (const bool two : {false, true}) {
+  // With scores in thousands the softmax is saturated: all experts but the first have the probability 0.
+  for (const auto [two, scale] : {std::pair(false, 1.0), std::pair(true, 1.0), std::pair(true, 5000.0)}) {
     const std::vector<size_of_dim> sizes{{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}, {"hidden", 3}};
     const layer experts{"experts",
                         sizes,
@@ -673,32 +674,33 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
                          {{"embed", "expert"}},
                          {{"expert", "embed", "hidden"}},
                          {{"expert", "hidden", "embed"}}},
-                        [=](auto a) {
+                        [two = two, scale = scale](auto a) {
                           return nn::mixture_of_experts(
-                                     a[0], a[1], {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}},
+                                     a[0], a[1] * scale,
+                                     {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}},
                                      two ? nn::experts_per_token::two : nn::experts_per_token::one,
                                      [&](const value& sent) { return dot(tanh(dot(sent, a[2], embed)), a[3], hidden); },
                                      [](const value& v) { return v; })
                               .mixed;
                         },
-                        [=](auto a) {
+                        [two = two, scale = scale](auto a) {
                           std::vector<double> out(a[0].data.size(), 0);
                           for (std::size_t b = 0; b < 3; ++b) {
                             std::array<std::array<std::size_t, 2>, 6> chosen{};
                             std::array<std::array<double, 2>, 6> gate{};
                             for (std::size_t t = 0; t < 6; ++t) {
-                              std::array<double, 4> likes{};
-                              double total = 0;
-                              for (std::size_t x = 0; x < 4; ++x) {
+                              std::array<double, 4> scores{};
+                              for (std::size_t x = 0; x < 4; ++x)
                                 for (std::size_t e = 0; e < 2; ++e)
-                                  likes[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x];
-                                total += likes[x] = std::exp(likes[x]);
-                              }
+                                  scores[x] += a[0].data[(b * 6 + t) * 2 + e] * a[1].data[e * 4 + x] * scale;
+                              double total = 0;
+                              const double most = *std::max_element(scores.begin(), scores.end());
+                              for (const double score : scores) total += std::exp(score - most);
                               for (std::size_t c = 0; c < 2; ++c) {
-                                chosen[t][c] = static_cast<std::size_t>(std::max_element(likes.begin(), likes.end()) -
-                                                                        likes.begin());
-                                gate[t][c] = likes[chosen[t][c]] / total;
-                                likes[chosen[t][c]] = 0;
+                                const auto best = std::max_element(scores.begin(), scores.end());
+                                chosen[t][c] = static_cast<std::size_t>(best - scores.begin());
+                                gate[t][c] = std::exp(*best - most) / total;
+                                *best = -std::numeric_limits<double>::infinity();
                               }
                               if (two) {
                                 const double both = gate[t][0] + gate[t][1];

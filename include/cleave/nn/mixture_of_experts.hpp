@@ -8,6 +8,7 @@
 #include <cleave/expr/values.hpp>
 
 #include <functional>
+#include <limits>
 
 namespace cleave { inline namespace v0 { namespace nn {
 
@@ -36,20 +37,22 @@ struct moe_result {
 };
 
 namespace detail {
-/// A choice of one expert for every token, in order: its number, its probability, and the position among the tokens
-/// that chose the same expert.
+/// A choice of one expert for every token, in order: its number, its probability, whether it is each expert, and the
+/// position among the tokens that chose the same expert.
 struct routed {
   value expert, gate, hits, position;
 };
-constexpr routed route(const value& gates, const value& open, const value& taken, const moe_dims& d) {
-  const value free = open.ok() ? gates * open : gates;
+/// The expert with the highest score but those of `excluded`. Scores decide: of probabilities that round to 0 or to
+/// each other, none is the highest.
+constexpr routed route(const value& scores, const value& gates, const value& excluded, const value& taken,
+                       const moe_dims& d) {
+  const double least = -std::numeric_limits<double>::infinity();
   routed r;
-  r.expert = argmax(free, d.expert);
-  r.hits = cast(one_hot(r.expert, d.expert), element_in(gates));
-  r.gate = sum(free * r.hits, d.expert);
-  const value hits = cast<std::int32_t>(r.hits);
-  const value before = cumulative_sum(hits, d.token, running::forward_exclusive);
-  r.position = sum((taken.ok() ? before + taken : before) * hits, d.expert);
+  r.expert = argmax(excluded.ok() ? select(excluded, least, scores) : scores, d.expert);
+  r.hits = one_hot(r.expert, d.expert, element::boolean);
+  r.gate = sum(select(r.hits, gates, 0), d.expert);
+  const value before = cumulative_sum(cast<std::int32_t>(r.hits), d.token, running::forward_exclusive);
+  r.position = sum(select(r.hits, taken.ok() ? before + taken : before, 0), d.expert);
   return r;
 }
 
@@ -61,8 +64,8 @@ struct expert_slots {
 };
 constexpr expert_slots choose_experts(const operand& x, const operand& router, const moe_dims& d,
                                       experts_per_token how) {
-  const value likes = softmax(dot(x, router, d.embed), d.expert);
-  const routed first = route(likes, {}, {}, d);
+  const value scores = dot(x, router, d.embed), likes = softmax(scores, d.expert);
+  const routed first = route(scores, likes, {}, {}, d);
   if (!first.position.ok()) return {};
   const value capacity = count<std::int32_t>(x, d.capacity);
   const auto slot_of = [&](const routed& r) {
@@ -74,13 +77,15 @@ constexpr expert_slots choose_experts(const operand& x, const operand& router, c
   chosen.gate[0] = first.gate;
   if (how == experts_per_token::two) {
     // Second choices come after all first ones.
-    const routed second = route(likes, 1.0 - first.hits, sum(cast<std::int32_t>(first.hits), d.token), d);
-    chosen.slot[1] = slot_of(second);
-    const value both = first.gate + second.gate;
+    const routed second = route(scores, likes, first.hits, sum(cast<std::int32_t>(first.hits), d.token), d);
+    // A token whose other scores are all minus infinity has no second expert.
+    const value none = second.expert == first.expert;
+    chosen.slot[1] = select(none, -1, slot_of(second));
+    const value other = select(none, 0, second.gate), both = first.gate + other;
     chosen.gate[0] = first.gate / both;
-    chosen.gate[1] = second.gate / both;
+    chosen.gate[1] = other / both;
   }
-  const value share = mean(first.hits, d.token), belief = mean(likes, d.token);
+  const value share = mean(cast(first.hits, element_in(likes)), d.token), belief = mean(likes, d.token);
   chosen.balancing = mean(sum(stop_gradient(share) * belief, d.expert) *
                           cast(count<std::int32_t>(x, d.expert), element_in(x.from)));
   return chosen;
