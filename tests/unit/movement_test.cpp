@@ -76,6 +76,98 @@ TEST(movement, gradient_of_the_edge_of_one_element) {
       }
 }
 
+/// The element that stands for index i of a dim of n, found step by step.
+std::int64_t stands_for(std::int64_t i, std::int64_t n, border outside) {
+  while (i < 0 || i >= n) {
+    if (outside == border::zero) return -1;
+    if (outside == border::periodic) i += i < 0 ? n : -n;
+    else if (outside == border::edge) i = i < 0 ? 0 : n - 1;
+    else if (n == 1) i = 0;
+    else i = i < 0 ? -i : 2 * (n - 1) - i;
+  }
+  return i;
+}
+// The gradient exists wherever a sum of maps can give it: always if extents are known when it is recorded; otherwise if
+// no window reaches farther than the dim is long, beyond it or beyond its mirror image.
+TEST(movement, gradients_of_windows_that_reach_far) {
+  struct layout_of_windows {
+    std::int64_t n, taps, stride, dilation, low, high;
+  };
+  int refused = 0, simulated_runs = 0, tried = 0;
+  const auto run = [&](const layout_of_windows& l, border outside, bool fixed) {
+    const std::int64_t room = l.n + l.low + l.high - l.dilation * (l.taps - 1) - 1;
+    const std::int64_t made = room < 0 ? 0 : room / l.stride + 1;
+    mesh_value mesh;
+    mesh.axes.push_back({"x", 2});
+    recorder in(mesh);
+    spec s, weights;
+    s.mesh = weights.mesh = mesh;
+    const dim_ref from{"from", fixed ? l.n : dynamic}, to{"to"}, tap{"tap", l.taps};
+    s.dims = {placement(from)};
+    s.dims[0].axes.push_back("x");
+    weights.dims = {placement(to), placement(tap)};
+    const value x = in.input(element::f64, s), w = in.input(element::f64, weights);
+    const auto f = [&](value v) {
+      return sum(windows(v, window{from, to, tap, l.stride, l.dilation, l.low, l.high, outside}) * w);
+    };
+    in.output(vjp(f, x).second(in.constant(1, element::f64, {})), element::f64, s);
+    const graph g = in.take();
+    ASSERT_TRUE(g.found.ok());
+    sizes at = sizes_for(g);
+    at.dims[g.nodes[g.inputs[0]].type[0]] = l.n;
+    at.dims[g.nodes[g.inputs[1]].type[0]] = made;
+    std::int64_t first = 0, last = 0;
+    std::vector<host_array> data{host_array(shape_of(g.nodes[g.inputs[0]].type, at)),
+                                 host_array(shape_of(g.nodes[g.inputs[1]].type, at))};
+    std::vector<double> want(static_cast<std::size_t>(l.n), 0);
+    for (std::int64_t o = 0; o < made; ++o)
+      for (std::int64_t k = 0; k < l.taps; ++k) {
+        const std::int64_t i = o * l.stride + k * l.dilation - l.low, j = stands_for(i, l.n, outside);
+        double& weight = data[1].data[static_cast<std::size_t>(o * l.taps + k)];
+        weight = std::sin(static_cast<double>(7 * o + k) + 0.3);
+        if (j >= 0) want[static_cast<std::size_t>(j)] += weight;
+        first = std::min(first, i);
+        last = std::max(last, i);
+      }
+    const std::int64_t beyond = outside == border::reflect ? l.n - 1 : l.n;
+    const bool possible = fixed || outside == border::edge || outside == border::zero ||
+                          (first >= -beyond && last < l.n + beyond);
+    ++tried;
+    ASSERT_EQ(derive_extents(g.rules, at), possible);
+    if (!possible) {
+      ++refused;
+      // The extent that the error names is the next one that will do.
+      for (const least_extent& rule : g.rules.least)
+        if (!is_long_enough(rule, at)) {
+          ASSERT_GT(least_extent_of(rule, g.rules, at), l.n);
+        }
+      return;
+    }
+    const std::vector<double> got = evaluate(g, at, data)[0].data;
+    ASSERT_EQ(first_difference(want, got, 1e-13), -1);
+    if (tried % 5 != 0) return;
+    const simulated run = simulate(partition(g, at), at, data);
+    ASSERT_EQ(run.problem, "");
+    ASSERT_EQ(first_difference(want, run.results[0].data, 1e-13), -1);
+    ++simulated_runs;
+  };
+  for (const border outside : {border::zero, border::periodic, border::reflect, border::edge})
+    for (const bool fixed : {false, true})
+      for (std::int64_t n = 1; n < 6; ++n)
+        for (const std::int64_t taps : {1, 3})
+          for (const std::int64_t stride : {1, 2, 5})
+            for (const std::int64_t dilation : {1, 2})
+              for (const std::int64_t low : {0, 1, 4})
+                for (const std::int64_t high : {0, 2, 3}) {
+                  run({n, taps, stride, dilation, low, high}, outside, fixed);
+                  ASSERT_FALSE(::testing::Test::HasFatalFailure())
+                      << "border " << static_cast<int>(outside) << " fixed " << fixed << " n " << n << " taps " << taps
+                      << " stride " << stride << " dilation " << dilation << " low " << low << " high " << high;
+                }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(simulated_runs, 500);
+}
+
 /// The gradient of a random program, against central differences along a direction in the plain evaluator, and
 /// partitioned.
 TEST(movement, gradients_of_random_programs) {

@@ -66,12 +66,14 @@ struct derived_extent {
   friend constexpr bool operator==(const derived_extent&, const derived_extent&) = default;
 };
 
-/// A dim that must not be shorter than a number, or than another dim; a dim that mirrors elements may be empty.
+/// A dim that must not be too short: times * its extent is at least `least` + other_times * the extent of another dim.
+/// A dim that mirrors elements may be empty, and nothing is asked of it if the other dim is.
 struct least_extent {
   dim_id dim = no_dim;
   std::int64_t least = 0;
   bool may_be_empty = false;
   dim_id other = no_dim;
+  std::int64_t times = 1, other_times = 1;
   friend constexpr bool operator==(const least_extent&, const least_extent&) = default;
 };
 
@@ -242,8 +244,18 @@ constexpr std::int64_t extent_of(const derived_extent& rule, const sizes& s) {
 
 /// Whether a dim is as long as it must be.
 constexpr bool is_long_enough(const least_extent& l, const sizes& s) {
-  const std::int64_t least = l.other == no_dim ? l.least : s.dims[l.other];
-  return s.dims[l.dim] >= least || (l.may_be_empty && s.dims[l.dim] == 0);
+  const std::int64_t own = s.dims[l.dim], other = l.other == no_dim ? 0 : s.dims[l.other];
+  if (l.may_be_empty && (own == 0 || (other == 0 && l.other != no_dim))) return true;
+  return l.times * own >= l.least + l.other_times * other;
+}
+/// The extent of a dim that is too short from which on it is long enough.
+[[gnu::cold]] constexpr std::int64_t least_extent_of(const least_extent& l, const extent_rules& rules, sizes s) {
+  while (!is_long_enough(l, s)) {
+    ++s.dims[l.dim];
+    for (const derived_extent& d : rules.derived)
+      if (d.dim == l.other) s.dims[l.other] = extent_of(d, s);
+  }
+  return s.dims[l.dim];
 }
 /// Fills in the extents (`dynamic` if unknown) that follow from others. False if some contradict.
 [[gnu::cold]] constexpr bool derive_extents(const extent_rules& rules, sizes& s) {

@@ -192,7 +192,8 @@ class graph_writer {
   /// Notes that a dim must not be shorter.
   constexpr bool at_least(const least_extent& rule, std::string_view op, source where) {
     for (least_extent& known : made_.rules.least)
-      if (known.dim == rule.dim && known.may_be_empty == rule.may_be_empty && known.other == rule.other) {
+      if (known.dim == rule.dim && known.may_be_empty == rule.may_be_empty && known.other == rule.other &&
+          known.times == rule.times && known.other_times == rule.other_times) {
         known.least = std::max(known.least, rule.least);
         return true;
       }

@@ -45,7 +45,13 @@ class remap_adjoint {
   /// One way back along a dim, and the indices of the operand for which it holds.
   struct back {
     dim_map map{};
-    enum class only : std::uint8_t { everywhere, not_first, not_last, first, last } where = only::everywhere;
+    enum class only : std::uint8_t { everywhere, not_first, not_last, first, last, between } where = only::everywhere;
+  };
+
+  /// How far a map reaches beyond the ends of its dim: exactly, if the extents are known, otherwise at most.
+  struct reach_beyond {
+    std::int64_t low = 0, high = 0;
+    bool exact = false;
   };
 
   static constexpr tensor_type without(const tensor_type& t, dim_id d) {
@@ -98,7 +104,8 @@ class remap_adjoint {
       }
       return ways;
     }
-    const dim_info &from = in_.made().dims[m.from], &to = in_.made().dims[m.to];
+    const std::int64_t n = in_.made().dims[m.from].extent;
+    const reach_beyond reach = reach_of(m);
     switch (m.outside) {
       case border::zero: ways.push_back(solved(m)); break;
       case border::periodic:
@@ -107,47 +114,98 @@ class remap_adjoint {
           ways.back().map.outside = border::periodic;
         } else {
           // As far around as windows reach: once, or as often as a tiled dim is longer.
-          std::int64_t times = 1;
-          for (const derived_extent& d : in_.made().rules.derived)
-            if (d.dim == m.to && d.sum.terms.size() == 1) times = std::max<std::int64_t>(times, d.sum.terms[0].times);
-          if (from.extent != dynamic && to.extent != dynamic && from.extent > 0)
-            times = std::max(times, to.extent * (m.stride < 0 ? -m.stride : m.stride) / from.extent + 1);
-          if (m.window != no_dim || m.stride != 1) need(m.from, reach_of(m));
-          for (std::int64_t t = -times; t <= times; ++t) ways.push_back(solved(m, 1, 0, narrowed(t)));
+          std::int64_t before = reach.low > 0 ? 1 : 0, after = reach.high > 0 ? 1 : 0;
+          if (n != dynamic && reach.exact) {
+            before = n > 0 ? (reach.low + n - 1) / n : 0;
+            after = n > 0 ? (reach.high + n - 1) / n : 0;
+          } else if (const std::int64_t tiles = tiles_of(m); tiles > 0) {
+            before = 0;
+            after = tiles - 1;
+          } else {
+            need(m, reach, 0);
+          }
+          for (std::int64_t t = -before; t <= after; ++t)
+            ways.push_back(n != dynamic ? solved(m, 1, t * n) : solved(m, 1, 0, narrowed(t)));
         }
         break;
       case border::reflect:
-        need(m.from, reach_of(m) + 1);
+        if (n != dynamic && reach.exact && n > 0 && std::max(reach.low, reach.high) >= n) {
+          mirrored_often(m, n, reach, ways);
+          break;
+        }
+        need(m, reach, 1);
         ways.push_back(solved(m));
-        ways.push_back(solved(m, -1, 0, 0, back::only::not_first));
-        ways.push_back(solved(m, -1, -2, 2, back::only::not_last));
+        if (reach.low > 0) ways.push_back(solved(m, -1, 0, 0, back::only::not_first));
+        if (reach.high > 0) ways.push_back(solved(m, -1, -2, 2, back::only::not_last));
         break;
       case border::edge: {
         ways.push_back(solved(m));
-        const std::int64_t reach = reach_of(m);
-        for (std::int64_t t = 1; t <= reach; ++t) {
-          ways.push_back(solved(m, 1, -t, 0, back::only::first));
-          ways.push_back(solved(m, 1, t, 0, back::only::last));
-        }
+        for (std::int64_t t = 1; t <= reach.low; ++t) ways.push_back(solved(m, 1, -t, 0, back::only::first));
+        for (std::int64_t t = 1; t <= reach.high; ++t) ways.push_back(solved(m, 1, t, 0, back::only::last));
         break;
       }
     }
     return ways;
   }
-  constexpr void need(dim_id d, std::int64_t least) {
-    in_.extent_at_least({d, least, true}, name_of(n_.code), n_.where);
+  /// The ways back if indices are mirrored more than once, at the ends of a dim of n elements: element j is at 2 (n -
+  /// 1) t + j, and at 2 (n - 1) t - j, which is another place only if j is no end.
+  constexpr void mirrored_often(const dim_map& m, std::int64_t n, const reach_beyond& reach,
+                                indexed_vector<back>& ways) const {
+    const std::int64_t turn = 2 * (n - 1), first = -reach.low, last = n - 1 + reach.high;
+    if (turn == 0) {
+      for (std::int64_t i = first; i <= last; ++i) ways.push_back(solved(m, 1, i));
+      return;
+    }
+    for (std::int64_t t = floor_div(first, turn); t * turn <= last + n; ++t) {
+      if (t * turn + n - 1 >= first && t * turn <= last) ways.push_back(solved(m, 1, t * turn));
+      if (n > 2 && t * turn - 1 >= first && t * turn - (n - 2) <= last)
+        ways.push_back(solved(m, -1, t * turn, 0, back::only::between));
+    }
   }
-  /// How far beyond the dim a map may reach.
-  constexpr std::int64_t reach_of(const dim_map& m) const {
-    const std::int64_t window = m.window == no_dim ? 0 : m.dilation * (in_.made().dims[m.window].extent - 1);
-    // The last index of the result is at most that of the operand, plus the extra length of a derived extent.
-    std::int64_t longer = 0;
+  /// As often as a tiled dim is longer; 0 if it is not tiled.
+  constexpr std::int64_t tiles_of(const dim_map& m) const {
+    if (m.window != no_dim || m.stride != 1 || !(m.offset == extent_sum{})) return 0;
     for (const derived_extent& d : in_.made().rules.derived)
-      if (d.dim == m.to) longer = std::max<std::int64_t>(longer, d.sum.constant);
-    const std::int64_t from = in_.made().dims[m.from].extent, to = in_.made().dims[m.to].extent;
-    if (from != dynamic && to != dynamic) longer = std::max(longer, m.stride * to - from);
-    const std::int64_t low = m.offset.constant < 0 ? -m.offset.constant : 0, high = m.offset.constant + window + longer;
-    return std::max(low, std::max<std::int64_t>(high, 0));
+      if (d.dim == m.to && d.sum.constant == 0 && d.divisor == 1 && d.sum.terms.size() == 1 &&
+          d.sum.terms[0].dim == m.from)
+        return d.sum.terms[0].times;
+    return 0;
+  }
+  constexpr reach_beyond reach_of(const dim_map& m) const {
+    const graph& g = in_.made();
+    const std::int64_t window = m.window == no_dim ? 0 : m.dilation * (g.dims[m.window].extent - 1);
+    const std::int64_t from = g.dims[m.from].extent, to = g.dims[m.to].extent;
+    reach_beyond r;
+    r.low = std::max<std::int64_t>(-m.offset.constant, 0);
+    if (m.from == m.to && m.stride == 1) {
+      r.high = window + m.offset.constant;
+      r.exact = true;
+    } else if (from != dynamic && to != dynamic) {
+      r.high = m.stride * (to - 1) + window + m.offset.constant - (from - 1);
+      r.exact = true;
+    } else {
+      // The last index of the result is at most that of the operand, plus the extra length of a derived extent.
+      std::int64_t longer = 0;
+      for (const derived_extent& d : g.rules.derived)
+        if (d.dim == m.to && d.sum.terms.size() == 1 && d.sum.terms[0].dim == m.from)
+          longer = d.sum.constant - (d.divisor == m.stride ? m.stride - 1 : 0);
+      r.high = window + m.offset.constant + longer;
+    }
+    r.high = std::max<std::int64_t>(r.high, 0);
+    return r;
+  }
+  /// Notes that a dim is as long as the parts that are mirrored or repeated once, and so much longer. The reach of
+  /// windows beyond the end depends on the extent, because their stride need not end there.
+  constexpr void need(const dim_map& m, const reach_beyond& reach, std::int64_t longer) {
+    const auto note = [&](std::int64_t least, std::int64_t times, std::int64_t other_times) {
+      in_.extent_at_least({m.from, least, true, m.from == m.to ? no_dim : m.to, times, other_times}, name_of(n_.code),
+                          n_.where);
+    };
+    const std::int64_t window = m.window == no_dim ? 0 : m.dilation * (in_.made().dims[m.window].extent - 1);
+    if (reach.low > 0) note(reach.low + longer, 1, 0);
+    if (reach.high == 0) return;
+    if (m.from == m.to) note(reach.high + longer, 1, 0);
+    else note(window + m.offset.constant - m.stride + 1 + longer, 2, m.stride);
   }
 
   constexpr value combine(const indexed_vector<dim_map>& maps, std::size_t next, indexed_vector<back>& so_far,
@@ -202,7 +260,8 @@ class remap_adjoint {
     const value last = apply(op::sub, in_.count(dim_bit(b.map.to), element::i64, n_.where), one);
     const bool at_end = b.where == back::only::last || b.where == back::only::not_last;
     const bool is = b.where == back::only::first || b.where == back::only::last;
-    const value there = apply(is ? op::equal : op::not_equal, index, at_end ? last : first);
+    value there = apply(is ? op::equal : op::not_equal, index, at_end ? last : first);
+    if (b.where == back::only::between) there = apply(op::logical_and, there, apply(op::not_equal, index, last));
     return apply(op::select, there, x, apply.number(0, in_.at(x).type.element));
   }
 

@@ -83,8 +83,8 @@ class call_site {
         raise<shape_error>(wording::extents_differ(name_of_dim(d.dim), follows, at.dims[d.dim]));
     for (const least_extent& l : p_.rules.least)
       if (!is_long_enough(l, at))
-        raise<shape_error>(wording::extent_too_small(name_of_dim(l.dim), l.other == no_dim ? l.least : at.dims[l.other],
-                                                     at.dims[l.dim]));
+        raise<shape_error>(
+            wording::extent_too_small(name_of_dim(l.dim), least_extent_of(l, p_.rules, at), at.dims[l.dim]));
   }
   /// Dims that promise to divide evenly are held to it wherever the plan shards them.
   [[gnu::cold]] void check_promises(const sizes& at) const {
