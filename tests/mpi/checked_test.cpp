@@ -5,6 +5,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/nn/embedding.hpp>
 
 #include <gtest/gtest.h>
 
@@ -223,6 +224,53 @@ TEST(checked, the_operation_that_made_the_first_nan) {
     y.fill_by([](const auto& at) { return at[0] == 1 && at[1] == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0; });
     const std::string given = error_of<cleave::nan_error>([&] { z = y + 1.0; });
     EXPECT_TRUE(contains(given, "argument 0, f64[row/data, col], has a NaN before the call, at index [1, 1]")) << given;
+  }
+}
+TEST(checked, a_label_that_is_no_index) {
+  constexpr auto loss_of = cleave::value_and_grad(cleave::function([](auto scores, auto labels) {
+    return mean(cleave::nn::cross_entropy(scores, labels, col)); // here
+  }));
+  constexpr auto loss_of_others = cleave::value_and_grad(cleave::function([](auto scores, auto labels) {
+    return mean(cleave::nn::cross_entropy(scores, labels, col, cleave::ignore{-100}));
+  }));
+  constexpr cleave::function rows_of(
+      [](auto table, auto ids) { return cleave::nn::embedding(table, rename(ids, row, word), row); });
+  constexpr cleave::function rows_of_others([](auto table, auto ids) {
+    return cleave::nn::embedding(table, rename(ids, row, word), row, cleave::ignore{9});
+  });
+  for (const cleave::grid& g : support::grids(mesh)) {
+    g.check(calls);
+    Rows scores(g, {4, 7}), slope(g, {4, 7});
+    Ids labels(g, {4});
+    Number loss(g, {});
+    cleave::tensor<double, mesh(word, col)> rows(g, {4, 7});
+    scores.fill(1);
+    const auto wrong = [&](int label) {
+      labels.fill_by([&](const auto& at) { return at[0] == 2 ? label : static_cast<int>(at[0]); });
+    };
+    const auto expect_named = [&](const std::string& what, std::string_view text) {
+      EXPECT_TRUE(contains(what, text)) << what;
+      EXPECT_TRUE(contains(what, "; it was read at checked_test.cpp:")) << what;
+    };
+    wrong(7);
+    const auto losses = [&] { loss_of(scores, labels).into(loss, slope); };
+    const auto look_ups = [&] { rows = rows_of(scores, labels); };
+    expect_named(error_of<cleave::label_error>(losses), "label 7 of row 2 is no index of dim 'col' of extent 7");
+    wrong(-100);
+    expect_named(error_of<cleave::label_error>(losses), "label -100 of row 2 is no index of dim 'col' of extent 7");
+    expect_named(error_of<cleave::label_error>(look_ups), "label -100 of word 2 is no index of dim 'row' of extent 4");
+    loss_of_others(scores, labels).into(loss, slope);
+    wrong(-1);
+    expect_named(error_of<cleave::label_error>([&] { loss_of_others(scores, labels).into(loss, slope); }),
+                 "label -1 of row 2 is no index of dim 'col' of extent 7");
+    wrong(9);
+    rows = rows_of_others(scores, labels);
+    wrong(4);
+    expect_named(error_of<cleave::label_error>([&] { rows = rows_of_others(scores, labels); }),
+                 "label 4 of word 2 is no index of dim 'row' of extent 4");
+    wrong(3);
+    losses();
+    look_ups();
   }
 }
 TEST(checked, a_nan_within_a_reduction) {

@@ -233,4 +233,140 @@ TEST(single_terms, gradient_of_cross_entropy) {
   }
 }
 
+// Labels that are ignored have no loss and no gradient, whatever their scores are, in every layout; the mean is that
+// over the others of all devices.
+template <std::int64_t Ignored>
+constexpr cleave::function counted(cleave::value_and_grad(cleave::function([](auto x, auto labels) {
+  return weighted_mean(cleave::nn::cross_entropy(x, labels, col, cleave::ignore{Ignored}, 0.1), labels != Ignored);
+})));
+template <std::int64_t Ignored, class Scores, class Labels>
+void expect_ignored() {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = 9, cols = 13;
+  Scores x(g, {rows, cols}), d(g, {rows, cols});
+  Labels labels(g, {rows});
+  number<double> loss(g, {});
+  const auto label = [](std::int64_t i) { return i % 4 == 1 ? Ignored : (5 * i + 1) % 13; };
+  const auto score = [&](std::int64_t i, std::int64_t j) {
+    if (label(i) == Ignored) return i == 1 ? infinity : std::numeric_limits<double>::quiet_NaN();
+    return 3 * std::sin(static_cast<double>(i * 13 + j));
+  };
+  x.fill_by([&](const auto& at) { return score(static_cast<std::int64_t>(at[0]), static_cast<std::int64_t>(at[1])); });
+  labels.fill_by([&](const auto& at) { return static_cast<int>(label(static_cast<std::int64_t>(at[0]))); });
+  counted<Ignored>(x, labels).into(loss, d);
+  double wanted = 0, count = 0;
+  for (std::int64_t i = 0; i < rows; ++i) count += label(i) == Ignored ? 0 : 1;
+  const std::vector<double> got = d.to_global();
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const bool ignored = label(i) == Ignored;
+    const double total = ignored ? 0 : expected(cols, [&](std::int64_t j) { return score(i, j); });
+    double mean = 0;
+    for (std::int64_t j = 0; j < cols && !ignored; ++j) mean += score(i, j) / static_cast<double>(cols);
+    if (!ignored) wanted += (total - 0.9 * score(i, label(i)) - 0.1 * mean) / count;
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const double target = (j == label(i) ? 0.9 : 0) + 0.1 / static_cast<double>(cols);
+      const double slope = ignored ? 0 : (std::exp(score(i, j) - total) - target) / count;
+      ASSERT_NEAR(got[static_cast<std::size_t>(i * cols + j)], slope, 1e-14) << i << " " << j;
+    }
+  }
+  EXPECT_NEAR(loss.item(), wanted, 1e-13);
+}
+TEST(ignored_labels, have_no_loss) {
+  using whole = cleave::tensor<int, mesh(row)>;
+  using sharded = cleave::tensor<int, mesh(row / line)>;
+  expect_ignored<-100, by_rows<double>, sharded>();
+  expect_ignored<-100, by_columns<double>, whole>();
+  expect_ignored<-100, by_columns<double>, sharded>();
+  expect_ignored<3, by_rows<double>, whole>(); // a word of the vocabulary
+}
+TEST(ignored_labels, nothing_counts) {
+  const cleave::grid g = grid_of_all();
+  by_rows<double> x(g, {4, 5}), d(g, {4, 5});
+  cleave::tensor<int, mesh(row / line)> labels(g, {4});
+  number<double> loss(g, {});
+  x.fill(1);
+  labels.fill(-100);
+  counted<-100>(x, labels).into(loss, d);
+  EXPECT_EQ(loss.item(), 0);
+  for (const double slope : d.to_global()) EXPECT_EQ(slope, 0);
+}
+// Weights that are numbers have gradients, also where they are 0; there an element that is no number does not count.
+TEST(ignored_labels, weights_have_gradients) {
+  constexpr auto both = cleave::value_and_grad<0, 1>(
+      cleave::function([](auto x, auto w) { return weighted_mean(x, w); }));
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<double, mesh(row / line, col)> x(g, {4, 2}), dx(g, {4, 2});
+  cleave::tensor<double, mesh(row)> w(g, {4}), dw(g, {4});
+  number<double> mean(g, {});
+  x.fill_by([](const auto& at) { return at[0] == 2 ? infinity : static_cast<double>(at[0] * 2 + at[1]); });
+  w.fill_by([](const auto& at) { return at[0] < 2 ? static_cast<double>(at[0] + 1) : 0.0; });
+  both(x, w).into(mean, dx, dw);
+  const double middle = (0.0 + 1 + 2 * (2 + 3)) / 6;
+  EXPECT_NEAR(mean.item(), middle, 1e-14);
+  const std::vector<double> slopes = dx.to_global(), of_weights = dw.to_global();
+  const double wanted[] = {1 / 6.0, 1 / 6.0, 2 / 6.0, 2 / 6.0, 0, 0, 0, 0};
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(slopes[i], wanted[i], 1e-14) << i;
+  EXPECT_NEAR(of_weights[0], (0 + 1 - 2 * middle) / 6, 1e-14);
+  EXPECT_NEAR(of_weights[1], (2 + 3 - 2 * middle) / 6, 1e-14);
+  EXPECT_NEAR(of_weights[3], (6 + 7 - 2 * middle) / 6, 1e-14);
+}
+// Look-ups: an ignored index gives 0, also if it is one of the table, and adds nothing to it.
+inline constexpr cleave::dim<"word"> word;
+constexpr cleave::function look_up([](auto table, auto ids) {
+  return cleave::nn::embedding(table, ids, word, cleave::ignore{0});
+});
+constexpr auto added = cleave::grad(cleave::function(
+    [](auto table, auto ids) { return sum(cleave::nn::embedding(table, ids, word, cleave::ignore{0})); }));
+constexpr cleave::function counts([](auto table, auto ids) {
+  const auto hot = cleave::one_hot<double>(ids, word, cleave::ignore{4});
+  const auto added_up = scatter_add(cleave::cast<double>(ids + 1), ids, word, cleave::ignore{4});
+  return std::pair(dot(hot, table, word), added_up);
+});
+template <class Table, class Ids, class Rows>
+void expect_ignored_rows() {
+  const cleave::grid g = grid_of_all();
+  Table table(g, {6, 2}), slope(g, {6, 2});
+  Ids ids(g, {5});
+  Rows rows(g, {5, 2});
+  cleave::tensor<double, mesh(word)> sums(g, {6});
+  table.fill_by([](const auto& at) { return static_cast<double>(1 + 2 * at[0] + at[1]); });
+  constexpr int id[] = {4, 0, 2, 0, 4};
+  using number = typename Ids::element_type;
+  ids.fill_by([](const auto& at) { return static_cast<number>(id[at[0]]); });
+  const auto expect_rows_but = [&](int ignored) {
+    const std::vector<double> got = rows.to_global();
+    for (std::size_t i = 0; i < 5; ++i)
+      for (std::size_t k = 0; k < 2; ++k)
+        EXPECT_EQ(got[2 * i + k], id[i] == ignored ? 0 : 1 + 2 * id[i] + static_cast<int>(k)) << i;
+  };
+  rows = look_up(table, ids);
+  expect_rows_but(0);
+  rows = gather(table, word, ids, cleave::ignore_c<2>);
+  expect_rows_but(2);
+  slope = added(table, ids);
+  const std::vector<double> back = slope.to_global();
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(back[2 * i], i == 4 ? 2 : i == 2 ? 1 : 0) << i;
+  counts(table, ids).into(rows, sums);
+  expect_rows_but(4);
+  EXPECT_EQ(sums.to_global(), (std::vector<double>{2, 0, 3, 0, 0, 0}));
+}
+TEST(ignored_labels, have_no_rows) {
+  using rows_of_words = cleave::tensor<double, mesh(word / line, col)>;
+  using whole = cleave::tensor<double, mesh(word, col)>;
+  expect_ignored_rows<rows_of_words, cleave::tensor<int, mesh(row / line)>, by_rows<double>>();
+  expect_ignored_rows<rows_of_words, cleave::tensor<unsigned, mesh(row)>, by_columns<double>>();
+  expect_ignored_rows<whole, cleave::tensor<std::uint8_t, mesh(row / line)>, by_rows<double>>();
+}
+TEST(ignored_labels, are_not_taken_along) {
+  const cleave::grid g = grid_of_all();
+  by_rows<double> x(g, {3, 4}), y(g, {3, 4});
+  cleave::tensor<std::int64_t, mesh(row / line, col)> at(g, {3, 4});
+  x.fill_by([](const auto& i) { return static_cast<double>(10 * i[0] + i[1] + 1); });
+  at.fill_by([](const auto& i) { return static_cast<std::int64_t>(3 - i[1]); });
+  y = take_along(x, at, col, cleave::ignore_c<1>);
+  const std::vector<double> got = y.to_global();
+  for (std::size_t i = 0; i < 12; ++i)
+    EXPECT_EQ(got[i], i % 4 == 2 ? 0 : static_cast<double>(10 * (i / 4) + 4 - i % 4)) << i;
+}
+
 } // namespace CLEAVE_SOURCE

@@ -6,6 +6,7 @@
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/reductions.hpp>
 #include <cleave/nn/attention.hpp>
 #include <cleave/nn/embedding.hpp>
 #include <cleave/plan/explain.hpp>
@@ -179,6 +180,23 @@ TEST(operands, what_is_no_index) {
   static_cast<void>(
       repeat_until(t.u, [](const value& v) { return v; }, [](const value& v) { return sum(v) > 1; }, 2.5));
   expect_fault(t, fault::not_a_count, "repeat_until", __LINE__ - 1);
+}
+TEST(operands, ignored_labels) {
+  program_of p;
+  static_cast<void>(gather(p.x, row, 1.5, ignore{-1}));
+  expect_fault(p, fault::not_an_index, "gather", __LINE__ - 1);
+  program_of q;
+  static_cast<void>(nn::embedding(q.x, sum(q.x, row), row, ignore{0}));
+  expect_fault(q, fault::not_an_index, "gather", __LINE__ - 1);
+  program_of r;
+  static_cast<void>(one_hot(r.u, word, ignore{0}));
+  expect_fault(r, fault::not_an_index, "one_hot", __LINE__ - 1);
+  program_of s;
+  static_cast<void>(gather(s.x, row, cast<unsigned>(s.n), ignore{-100}));
+  expect_fault(s, fault::literal_does_not_fit, "equal", __LINE__ - 1);
+  program_of t;
+  static_cast<void>(weighted_mean(t.n, t.n > 0));
+  expect_fault(t, fault::not_floating, "weighted_mean", __LINE__ - 1);
 }
 TEST(operands, labels_have_the_dims_of_the_scores) {
   program_of p;

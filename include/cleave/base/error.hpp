@@ -86,6 +86,11 @@ struct nan_error : error {
   using error::error;
 };
 
+/// Checked mode found a label that is no index of its dim.
+struct label_error : error {
+  using error::error;
+};
+
 /// Throws. An exception is five calls at the place that throws it, this is one.
 template <class Error>
 [[noreturn, gnu::noinline, gnu::cold]] void raise(const std::string& sentence) {

@@ -38,6 +38,7 @@ class call_checks {
   /// Before a step that communicates: everybody is there.
   void before_step(std::size_t i, const addresses& address) {
     if (grid_.checked().calls && begins_collective(p_.steps[i])) meet(i);
+    if (grid_.checked().calls) look_at_labels(p_.steps[i], address);
     if (grid_.checked().nans) search_.keep_operands(p_.steps[i], address);
   }
   /// After a step: no NaN in its result.
@@ -148,14 +149,62 @@ class call_checks {
              std::string(name_of(s.move)) + " of " + grid_.call_name() + ", for " + operation_of(s) + place_of(s));
   }
 
-  // NaN.
+  template <class Error = nan_error>
   [[gnu::cold]] void tell(std::string_view found) {
     report mine;
     found.copy(mine.text, sizeof mine.text - 1);
     const indexed_vector<unsigned char>& all = exchange(&mine, sizeof mine);
     for (int r = 0; r < grid_.agreement().size(); ++r)
-      if (const auto other = item<report>(all, r); other.text[0] != 0) raise<nan_error>(other.text);
+      if (const auto other = item<report>(all, r); other.text[0] != 0) raise<Error>(other.text);
   }
+
+  // Labels that are compared with indices, and indices of rows.
+  void look_at_labels(const step& s, const addresses& address) {
+    if (s.kind == step_kind::gather || s.kind == step_kind::scatter) {
+      if (s.exclusive) look_at_rows(s, address);
+    } else if (s.kind != step_kind::gemm) {
+      for (const fused_op& t : fused_ops_of(p_, s))
+        if (t.code == op::equal && t.scalar != 0) look_at_comparison(s, t, address);
+    }
+  }
+  [[gnu::cold]] void look_at_comparison(const step& s, const fused_op& t, const addresses& address) {
+    wait_for_kernels();
+    const nan_search::label_found f = search_.wrong_label(s, t, address);
+    if (!f.found) return tell<label_error>({});
+    const indexed_span<const fused_op> all = fused_ops_of(p_, s);
+    const std::uint8_t along = all[t.in[all[t.in[0]].code == op::iota ? 0 : 1]].arg;
+    std::string index;
+    for (int d = 0; d < s.loop.rank; ++d)
+      if (d != along) index.append(index.empty() ? "" : ", ").append(index_along(s.loop[d], f.index[d]));
+    tell_label(f.label, index, s.loop[along], place_of(s.where.name(), t.line));
+  }
+  [[gnu::cold]] void look_at_rows(const step& s, const addresses& address) {
+    wait_for_kernels();
+    const buffer& b = p_.buffers[s.in[1]];
+    if (is_around_shard(p_, b)) return tell<label_error>({});
+    const std::int64_t extent = at_.dims[dim_along(s)];
+    const box held = indices_of(b, p_.maps, at_, grid_.here());
+    for (std::int64_t flat = 0; flat < elements_of(b); ++flat) {
+      const void* const data = static_cast<const char*>(address[s.in[1]]) + flat * size_of(b.type.element);
+      const double label = host_number(data, b.type.element).floating();
+      if (nan_search::is_label(label, extent, b.type.element, labels_are_indices)) continue;
+      std::string index;
+      std::int64_t rest = flat;
+      for (int d = b.type.rank; d-- > 0; rest /= held[d].size())
+        index.insert(0, index_along(b.type[d], held[d].begin + rest % held[d].size()) + (index.empty() ? "" : ", "));
+      return tell_label(static_cast<std::int64_t>(label), index, dim_along(s), place_of(s));
+    }
+    tell<label_error>({});
+  }
+  std::string index_along(dim_id d, std::int64_t index) const {
+    return std::string(p_.dims[d].name) + " " + std::to_string(index);
+  }
+  [[gnu::cold]] void tell_label(std::int64_t label, const std::string& index, dim_id d, const std::string& place) {
+    tell<label_error>(
+        wording::label_outside(label, index.empty() ? "the call" : index, p_.dims[d].name, at_.dims[d], place, me()));
+  }
+
+  // NaN.
   /// The first NaN of a buffer, by its number in the shard, or -1.
   std::int64_t first_nan_of(const buffer& b, const void* data) const {
     return first_nan(data, elements_of(b), b.type.element);

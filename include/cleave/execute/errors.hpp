@@ -87,6 +87,14 @@ namespace cleave { inline namespace v0 { namespace wording {
   return sentence({"argument ", number(argument), ", ", type, ", has a NaN before the call, at index ", index,
                    " on rank ", number(rank)});
 }
+/// thrown: label_error
+/// mend: Correct the label. If it stands for nothing, as that of padding, say so: `nn::cross_entropy(scores, labels,
+/// word, ignore{-100})`.
+[[gnu::cold]] inline std::string label_outside(std::int64_t label, std::string_view index, std::string_view dim,
+                                               std::int64_t extent, std::string_view where, std::int64_t rank) {
+  return sentence({"label ", number(label), " of ", index, " is no index of dim ", quoted(dim), " of extent ",
+                   number(extent), "; it was read", where, " on rank ", number(rank)});
+}
 /// mend: This is a fault of the library. Please report the function and the layouts.
 [[gnu::cold]] inline std::string plan_inconsistent(std::string_view op, std::string_view dim, std::int64_t expected,
                                                    std::int64_t got) {

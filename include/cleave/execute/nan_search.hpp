@@ -51,6 +51,50 @@ class nan_search {
     return nullptr;
   }
 
+  /// Indices along the loop dims of a step, counted from this device's first, and the label there.
+  struct label_found {
+    std::int64_t index[max_rank] = {}, label = 0;
+    bool found = false;
+  };
+  /// The first label that a comparison with indices, entry `t` of a step, must not have.
+  [[gnu::cold]] label_found wrong_label(const step& s, const fused_op& t, const indexed_vector<void*>& address) const {
+    const indexed_span<const fused_op> all = fused_ops_of(b_.program, s);
+    const std::size_t side = all[t.in[0]].code == op::iota ? 1 : 0;
+    const std::uint8_t along = all[t.in[1 - side]].arg;
+    const element type = all[t.in[side]].type;
+    if (has_neighbours(b_.program.buffers[s.out])) return {};
+    for (std::size_t e = 0; e <= t.in[side]; ++e) {
+      if (is_complex(all[e].type) || all[e].user != nullptr) return {};
+      if (role_of(all[e].code) == fused_role::load && b_.is_around_shard(b_.program.buffers[s.in[all[e].arg]]))
+        return {};
+    }
+    const box whole = extents(s);
+    std::int64_t points = 1;
+    for (int d = 0; d < s.loop.rank; ++d)
+      points *= d == along ? std::min<std::int64_t>(whole[d].size(), 1) : whole[d].size();
+    indexed_vector<double> value(as_size(t.in[side]) + 1);
+    for (std::int64_t p = 0; p < points; ++p) {
+      point at;
+      std::int64_t rest = p;
+      for (int d = s.loop.rank; d-- > 0;) {
+        if (d == along) continue;
+        at.index[d] = rest % whole[d].size();
+        rest /= whole[d].size();
+      }
+      for (std::size_t e = 0; e < value.size(); ++e) value[e] = entry_at(s, all[e], at, address, value.data());
+      const double label = value[value.size() - 1];
+      if (is_label(label, b_.at[s.loop[along]], type, t.scalar)) continue;
+      label_found f{{}, static_cast<std::int64_t>(label), true};
+      for (int d = 0; d < s.loop.rank; ++d) f.index[d] = whole[d].begin + at.index[d];
+      return f;
+    }
+    return {};
+  }
+  /// Whether a label is an index of a dim, none, or the one that is ignored.
+  static bool is_label(double label, std::int64_t extent, element type, double ignored) {
+    return (label >= 0 && label < as_double(extent)) || label == label_of_none(type) || label == ignored - 0.5;
+  }
+
  private:
   /// Indices along the loop dims of a step, counted from this device's first.
   struct point {

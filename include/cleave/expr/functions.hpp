@@ -369,9 +369,33 @@ constexpr value iota(operand beside, dim_ref along) {
   return beside.from.in->iota(along, element_of<T>, beside.where);
 }
 CLEAVE_LIFT_TEMPLATE(iota, class T = std::int32_t, T)
+/// A label that counts for nothing, as that of padding (PyTorch's ignore_index). Functions of labels and indices take
+/// it as an option: `one_hot(labels, word, ignore{-100})`. It may be an index of the dim or not. In checked mode they
+/// then name any other label that is none.
+struct ignore {
+  std::int64_t label = -100;
+};
+/// The same in a statement: `gather(table, word, ids, ignore_c<0>)`.
+template <std::int64_t Label>
+inline constexpr constant<ignore{Label}> ignore_c{};
+
+namespace detail {
+/// Labels of at least 32 bits, with a label that no index has in place of the ignored one.
+constexpr value labels_but(recorder& in, operand labels, ignore ignored, std::string_view name) {
+  const value all = in.index_of(labels, name);
+  if (!all.ok()) return in.missing(name, labels.where);
+  if (!is_integer(in.at(all).type.element)) return in.fail(fault::not_an_index, name, labels.where);
+  const bool is_short = size_of(in.at(all).type.element) < size_of(element::i32);
+  const value wide = is_short ? in.elementwise(op::cast, std::array{all}, labels.where, element::i32) : all;
+  const operand label(ignored.label, labels.where.file, labels.where.line);
+  return select(placed(all, labels) == label,
+                in.constant(label_of_none(in.at(wide).type.element), in.at(wide).type.element, labels.where), wide);
+}
+} // namespace detail
+
 /// 1 where the label equals the index along the new dim `classes`, 0 elsewhere. The comparison is computed inside the
-/// step that reads it, so the result need not exist in memory. Labels have an integer element type. Faults:
-/// not_an_index, dim_used_twice.
+/// step that reads it, so the result need not exist in memory. Labels have an integer element type. A label that is no
+/// index of the dim, and an ignored one, gives 0 everywhere. Faults: not_an_index, dim_used_twice.
 constexpr value one_hot(operand labels, dim_ref classes, element type) {
   recorder& in = *labels.from.in;
   if (!labels.from.ok()) return in.missing("one_hot", labels.where);
@@ -389,6 +413,13 @@ constexpr value one_hot(operand labels, dim_ref classes, element type) {
 template <class T = float>
 constexpr value one_hot(operand labels, dim_ref classes) {
   return one_hot(labels, classes, element_of<T>);
+}
+template <class T = float>
+constexpr value one_hot(operand labels, dim_ref classes, ignore ignored) {
+  const value others = detail::labels_but(*labels.from.in, labels, ignored, "one_hot");
+  if (!others.ok()) return others;
+  const value hit = one_hot(detail::placed(others, labels), classes, element::boolean);
+  return in_type(detail::placed(others.in->checking(hit, labels_are_indices), labels), element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(one_hot, class T = float, T)
 /// A mistake: the classes are a dim with an extent, `dim<"classes", 10>`, and not their number.

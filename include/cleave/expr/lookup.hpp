@@ -13,33 +13,50 @@ namespace cleave { inline namespace v0 {
 /// dim. The result has the dims of the indices, then the other dims of the table. Indices are integers; an index
 /// outside the table gives 0. Table, indices and result may be sharded in any way. Communication: if the table is
 /// sharded along `along`, one all-to-all of indices and one of rows. The gradient with respect to the table is
-/// `scatter_add`. A literal is one index. Faults: dim_missing, dim_used_twice, not_an_index, rank_too_high.
+/// `scatter_add`. A literal is one index. An ignored index gives 0. Faults: dim_missing, dim_used_twice, not_an_index,
+/// rank_too_high.
 constexpr value gather(operand table, dim_ref along, operand indices) {
   recorder& in = detail::recorder_of(table, indices);
   return detail::recorded_gather(in, in.value_of(table, "gather"), along, in.index_of(indices, "gather"),
                                  indices.where);
 }
+constexpr value gather(operand table, dim_ref along, operand indices, ignore ignored) {
+  recorder& in = detail::recorder_of(table, indices);
+  const value rows = gather(table, along, detail::placed(detail::labels_but(in, indices, ignored, "gather"), indices));
+  return in.checking(rows, labels_are_indices);
+}
 CLEAVE_LIFT(gather)
+
+namespace detail {
+/// `checks`: see `labels_are_indices`.
+constexpr value taken_along(const operand& x, const operand& indices, dim_ref along, double checks) {
+  recorder& in = recorder_of(x, indices);
+  if (!x.from.ok() || !indices.from.ok()) return in.missing("take_along", indices.where);
+  const int d = in.dim_of(indices.from, along, "take_along", indices.where);
+  if (d < 0) return {&in, no_node};
+  const dim_ref ranks = ranks_along(known_dim(d), in.made().dims[d].extent);
+  const value rows = recorded_gather(in, x.from, along, recorded_rename(in, indices.from, along, ranks, indices.where),
+                                     indices.where);
+  return recorded_rename(in, in.checking(rows, checks), ranks, along, indices.where);
+}
+} // namespace detail
 
 /// Elements at indices along a dim that the indices have too (NumPy's take_along_axis): result[i, ...] = x[indices[i,
 /// ...], ...]. With the result of `argsort` it puts other tensors in that order. Otherwise as `gather`.
 constexpr value take_along(operand x, operand indices, dim_ref along) {
+  return detail::taken_along(x, indices, along, 0);
+}
+constexpr value take_along(operand x, operand indices, dim_ref along, ignore ignored) {
   recorder& in = detail::recorder_of(x, indices);
-  if (!x.from.ok() || !indices.from.ok()) return in.missing("take_along", indices.where);
-  const int d = in.dim_of(indices.from, along, "take_along", indices.where);
-  if (d < 0) return {&in, no_node};
-  const dim_ref ranks = detail::ranks_along(known_dim(d), in.made().dims[d].extent);
-  return detail::recorded_rename(
-      in,
-      detail::recorded_gather(in, x.from, along, detail::recorded_rename(in, indices.from, along, ranks, indices.where),
-                              indices.where),
-      ranks, along, indices.where);
+  const value others = detail::labels_but(in, indices, ignored, "take_along");
+  return detail::taken_along(x, detail::placed(others, indices), along, labels_are_indices);
 }
 CLEAVE_LIFT(take_along)
 
 /// A table of zeros, with the new dim `along` first, to which rows are added at their indices: the gradient of an
 /// embedding, or a sum over segments. Rows have all dims of the indices. They are summed over these dims, except for
-/// the `common` ones: each index of a common dim has its own table. Rows whose index is outside the table are dropped.
+/// the `common` ones: each index of a common dim has its own table. Rows whose index is outside the table, or ignored,
+/// are dropped.
 /// A literal is added at every index: `scatter_add(1, ids, word)` counts.
 /// Communication: sharded indices leave partial tables, which are reduced, or rows are sent to the devices that own
 /// their index, whichever is cheaper. Rows are added in the order of devices and indices, so every run gives the same
@@ -69,6 +86,13 @@ template <std::convertible_to<dim_ref>... D>
 constexpr value scatter_add(operand rows, operand indices, dim_ref along, const D&... common) {
   const std::array<dim_ref, sizeof...(D)> all{dim_ref(common)...};
   return scatter_add(rows, indices, along, indexed_span<const dim_ref>(all));
+}
+template <std::convertible_to<dim_ref>... D>
+constexpr value scatter_add(operand rows, operand indices, dim_ref along, ignore ignored, const D&... common) {
+  recorder& in = detail::recorder_of(rows, indices);
+  if (!indices.from.ok()) return in.missing("scatter_add", indices.where);
+  const value others = detail::labels_but(in, indices, ignored, "scatter_add");
+  return in.checking(scatter_add(rows, detail::placed(others, indices), along, common...), labels_are_indices);
 }
 CLEAVE_LIFT(scatter_add)
 

@@ -68,6 +68,36 @@ constexpr value prod(operand x, const D&... over) {
 }
 CLEAVE_LIFT(prod)
 
+/// The mean along the dims, or along all dims if none is given, of what counts: sum(x * weights) / sum(weights), of 16
+/// bits in float; 0 if nothing counts. Weights are a predicate or numbers, with dims of x: `weighted_mean(losses,
+/// labels != -100)` is the mean over the tokens that are not ignored, on all devices together. An element that does not
+/// count is excluded also if it is infinite or NaN, and its gradient is 0. Communication: that of two sums. Faults:
+/// dim_missing, not_floating.
+template <std::convertible_to<dim_ref>... D>
+constexpr value weighted_mean(operand x, operand weights, const D&... over) {
+  recorder& in = detail::recorder_of(x, weights);
+  const called_at user(x, "weighted_mean");
+  if (!x.from.ok() || !weights.from.ok()) return in.missing("weighted_mean", x.where);
+  if (!is_floating(in.at(x.from).type.element)) return in.fail(fault::not_floating, "weighted_mean", x.where);
+  value wide = widened(x);
+  const element type = in.at(wide).type.element;
+  const auto everywhere = [&](const value& w) { return in.broadcast(w, in.at(wide).type, weights.where); };
+  value total, weight;
+  if (in.at(weights.from).type.element == element::boolean) {
+    total = sum(select(weights, wide, 0), over...);
+    weight = cast(sum(everywhere(cast<std::int64_t>(weights)), over...), type);
+  } else {
+    // Finite elements of weight 0 stay, since the gradient of the weights depends on them.
+    const double infinity = std::numeric_limits<double>::infinity();
+    const value share = in_type(weights, type);
+    wide = select((share != 0) | (abs(wide) < infinity), wide, 0);
+    total = sum(wide * share, over...);
+    weight = sum(everywhere(share), over...);
+  }
+  return in_type(detail::placed(total / select(weight == 0, 1, weight), x), detail::element_beside(x));
+}
+CLEAVE_LIFT(weighted_mean)
+
 namespace detail {
 template <class... D>
 constexpr std::pair<value, value> moments(std::string_view name, operand x, const D&... over) {

@@ -10,6 +10,7 @@
 #include <cleave/type/tensor_type.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace cleave { inline namespace v0 {
@@ -131,6 +132,16 @@ inline constexpr int max_arity = 6;
 /// Of a cast: it takes a number of the caller, which the type must be able to hold.
 inline constexpr double is_number_that_fits = 1;
 
+/// Of a comparison of labels with indices, and of rows at indices: every label is an index of the dim or is excluded,
+/// which checked mode looks for; 0: any will do. All others are excluded by the label that no index has.
+inline constexpr double labels_are_indices = std::numeric_limits<double>::quiet_NaN();
+/// The same of a comparison, which another label does not have to pass.
+constexpr double labels_are_indices_but(std::int64_t label) { return static_cast<double>(label) + 0.5; }
+/// A label that no index has, in an element type of at least 32 bits.
+constexpr double label_of_none(element e) {
+  return is_signed_integer(e) ? lowest_of(e) : -lowest_of(size_of(e) == 4 ? element::i32 : element::i64);
+}
+
 /// One operation and its result.
 struct node {
   op code = op::input;
@@ -145,7 +156,7 @@ struct node {
   /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge:
   /// {major, minor, whole}. iota: {dim}. loop_slice: {dim of the loop, or no_dim}.
   fixed_array<dim_id, 3> which{};
-  /// constant: the value. cast: see `is_number_that_fits`.
+  /// constant: the value. cast: see `is_number_that_fits`. equal, gather, scatter: see `labels_are_indices`.
   double scalar = 0;
   /// input, constrain, reshard: the layout the user wrote, for the positions in `pinned` (bit i: position i).
   layout pin{};

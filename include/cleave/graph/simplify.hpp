@@ -53,6 +53,8 @@ constexpr std::uint64_t hash_of(const node& n) {
 struct one_hot_form {
   node_id labels = no_node;
   dim_id classes = no_dim;
+  /// See `labels_are_indices`.
+  double checks = 0;
 };
 constexpr one_hot_form one_hot_of(const graph& g, node_id v) {
   const node& hot = g.nodes[v];
@@ -62,7 +64,7 @@ constexpr one_hot_form one_hot_of(const graph& g, node_id v) {
     const node &index = g.nodes[hit.in[1 - k]], &labels = g.nodes[hit.in[k]];
     if (index.code != op::iota || is_floating(labels.type.element) || labels.type.has(index.which[0])) continue;
     if (hit.type.rank == labels.type.rank + 1 && (labels.type.set() | dim_bit(index.which[0])) == hit.type.set())
-      return {hit.in[k], index.which[0]};
+      return {hit.in[k], index.which[0], hit.scalar};
   }
   return {};
 }
@@ -84,6 +86,7 @@ constexpr bool without_one_hot(const graph& g, node& n) {
     n.which[0] = form.classes;
     n.in[0] = other;
     n.in[1] = form.labels;
+    n.scalar = form.checks;
     return true;
   }
   return false;

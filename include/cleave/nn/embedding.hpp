@@ -8,8 +8,15 @@ namespace cleave { inline namespace v0 { namespace nn {
 
 /// Rows of a table for word ids: [dims of the ids, other dims of the table]. Communication: if the vocabulary is
 /// sharded, ids are sent to the devices that own the rows and rows come back, or each device contributes its own rows
-/// and the sums are reduced. No device has the whole table.
-constexpr value embedding(operand table, operand ids, dim_ref vocabulary) { return gather(table, vocabulary, ids); }
+/// and the sums are reduced. No device has the whole table. An id outside the vocabulary gives 0 and has no gradient;
+/// checked mode names it, unless it is ignored, as that of padding.
+constexpr value embedding(operand table, operand ids, dim_ref vocabulary) {
+  const value rows = gather(table, vocabulary, ids);
+  return rows.ok() ? rows.in->checking(rows, labels_are_indices) : rows;
+}
+constexpr value embedding(operand table, operand ids, dim_ref vocabulary, ignore ignored) {
+  return gather(table, vocabulary, ids, ignored);
+}
 CLEAVE_LIFT(embedding)
 
 /// The scores of all words from an embedding table: the product with it over its other dim (tied weights, Press and
@@ -17,14 +24,12 @@ CLEAVE_LIFT(embedding)
 constexpr value unembedding(operand x, operand table, dim_ref embed) { return dot(x, table, embed); }
 CLEAVE_LIFT(unembedding)
 
-/// -log of the probability that softmax gives to each label, from scores along the vocabulary. Communication: if the
-/// vocabulary is sharded, two numbers for each label are reduced (logsumexp, score of the label), never the scores.
-/// `smoothing` is the share of the probability that is spread evenly over all words (Szegedy et al. 2016). Labels have
-/// an integer element type and the dims of the scores except the vocabulary. Faults: not_an_index, label_dims_differ,
-/// dim_missing.
-constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
+namespace detail {
+/// The cross entropy, 0 where the label is ignored if `ignored` is a value.
+constexpr value cross_entropy_of(const operand& scores, const operand& labels, dim_ref vocabulary, double smoothing,
+                                 const ignore* ignored) {
   const called_at user(scores, "cross_entropy");
-  const value& s = scores.from;
+  value s = scores.from;
   if (!s.ok()) return s;
   recorder& in = *s.in;
   const value of = in.index_of(labels, "cross_entropy");
@@ -34,10 +39,35 @@ constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary
   if (!is_integer(in.at(of).type.element)) return in.fail(fault::not_an_index, "cross_entropy", labels.where);
   if (const dim_set differ = asked ^ given; !differ.empty())
     return in.fail(fault::label_dims_differ, "cross_entropy", labels.where, in.made().dims[*differ.begin()].name);
-  const value hit = one_hot(labels, vocabulary, element::boolean);
+  value none;
+  if (ignored != nullptr) {
+    none = labels == operand(ignored->label, labels.where.file, labels.where.line);
+    // The gradient is 0 there, whatever the scores are.
+    s = select(none, 0, s);
+  }
+  const value hit = in.checking(one_hot(labels, vocabulary, element::boolean),
+                                ignored == nullptr ? labels_are_indices : labels_are_indices_but(ignored->label));
   const value of_label = sum(select(hit, s, 0), vocabulary);
-  if (smoothing == 0) return logsumexp(s, vocabulary) - of_label;
-  return logsumexp(s, vocabulary) - (of_label * (1 - smoothing) + mean(s, vocabulary) * smoothing);
+  const value target = smoothing == 0 ? of_label : of_label * (1 - smoothing) + mean(s, vocabulary) * smoothing;
+  const value loss = logsumexp(s, vocabulary) - target;
+  return ignored == nullptr ? loss : select(none, 0, loss);
+}
+} // namespace detail
+
+/// -log of the probability that softmax gives to each label, from scores along the vocabulary. Communication: if the
+/// vocabulary is sharded, two numbers for each label are reduced (logsumexp, score of the label), never the scores.
+/// `smoothing` is the share of the probability that is spread evenly over all words (Szegedy et al. 2016). Labels have
+/// an integer element type and the dims of the scores except the vocabulary. Where a label is ignored, the loss is 0
+/// and so is its gradient, also if the scores are infinite or NaN: `cross_entropy(scores, labels, word, ignore{-100})`.
+/// `weighted_mean` is the mean over the others. Any other label outside the vocabulary is a mistake: its loss is the
+/// logsumexp of the scores, which pushes all of them down. Checked mode names it. Faults: not_an_index,
+/// label_dims_differ, dim_missing.
+constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
+  return detail::cross_entropy_of(scores, labels, vocabulary, smoothing, nullptr);
+}
+constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, ignore ignored,
+                              double smoothing = 0) {
+  return detail::cross_entropy_of(scores, labels, vocabulary, smoothing, &ignored);
 }
 CLEAVE_LIFT(cross_entropy)
 

@@ -119,7 +119,8 @@ struct step {
   /// Of an operation that has a step of its own: its op. (`code` is the op that the user wrote, whose derivative this
   /// may be.)
   op what = op::input;
-  // scan: from the last index; and without the element itself. sort: in descending order
+  // scan: from the last index; and without the element itself. sort: in descending order. gather, scatter: `exclusive`
+  // says that indices are in the table, or are labels of none
   bool backwards = false, exclusive = false;
 
   // call

@@ -147,6 +147,11 @@ class recorder : public graph_writer {
     bool before_;
   };
 
+  /// Checked mode is to look at the labels of a comparison, or at the indices of rows: see `labels_are_indices`.
+  constexpr value checking(value v, double labels) {
+    if (v.ok()) made_.nodes[v.id].scalar = labels;
+    return v;
+  }
   constexpr value constant(double number, element type, source where) {
     node n = source_node(op::constant, type, where);
     n.scalar = number;

@@ -130,7 +130,10 @@ constexpr cost moves_of_scatter(const placed_op& o, const sizes& s) {
           rows > 0 ? 2 * (devices - 1) : 0};
 }
 
-constexpr void emit_rows(const node&, const placed_op& o, step& s) { s.k.append(o.along); }
+constexpr void emit_rows(const node& n, const placed_op& o, step& s) {
+  s.k.append(o.along);
+  s.exclusive = n.scalar != 0;
+}
 
 /// Rows are sent over axes that shard the indices; none of them may shard another dim of the table.
 constexpr bool rows_can_be_sent(const planner::cost_model& m, std::size_t v, const strategy& s) {
