@@ -98,6 +98,64 @@ TEST(tensor, aliases_share_the_data) {
   for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(all[i], i % 3 == 0);
   EXPECT_EQ(x.data(), y.data());
 }
+// A copy in a kernel would have elements of its own, and what the kernel writes would be lost.
+TEST(tensor, kernels_capture_views) {
+  using host = Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>;
+  const auto error_of = [](const auto& kernel) -> std::string {
+    try {
+      kernel();
+    } catch (const cleave::view_error& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  const std::string expected =
+      "cleave: a kernel captures a tensor; that is a copy, and what the kernel writes into it "
+      "is lost: capture x.view()";
+  const grid g = grids().front();
+  names::flags x(g, {9});
+  EXPECT_EQ(error_of([&] { Kokkos::parallel_for(host(0, x.local_size()), [=](int i) { x.data()[i] = true; }); }),
+            expected);
+  EXPECT_EQ(error_of([&] {
+              int all = 0;
+              Kokkos::parallel_reduce(host(0, x.local_size()), [=](int i, int& sum) { sum += int{x.data()[i]}; }, all);
+            }),
+            expected);
+  // Kokkos counts the owners of Views afterwards as before.
+  const Kokkos::View<int*, Kokkos::HostSpace> owned("owned", 2);
+  const auto same = owned;
+  EXPECT_EQ(owned.use_count(), 2);
+  if constexpr (cleave::on_host) {
+    const auto elements = x.view();
+    Kokkos::parallel_for(host(0, x.local_size()), [=](int i) { elements(i) = i % 2 == 0; });
+    const auto reference = [&](int i) { x.data()[i] = !x.data()[i]; };
+    Kokkos::parallel_for(host(0, x.local_size()), reference);
+    const auto all = x.to_global();
+    const std::int64_t first = x.offset()[0];
+    for (std::int64_t i = 0; i < x.local_size(); ++i) EXPECT_EQ(all[cleave::as_size(first + i)], i % 2 != 0);
+  }
+}
+TEST(tensor, without_a_grid) {
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const cleave::grid_error& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  const grid g = grids().front();
+  names::flat x(g, {4}), none, one(g, {4});
+  constexpr cleave::function two([](auto a) { return std::pair(a + 1.0, a * 2.0); });
+  EXPECT_EQ(error_of([&] { none = x + 1.0; }),
+            "cleave: the result, to which the statement is assigned, has no grid: construct it with a grid or with the "
+            "statement");
+  EXPECT_EQ(error_of([&] { one = x + none; }), "cleave: argument 1 of the call has no grid");
+  EXPECT_EQ(error_of([&] { two(x).into(one, none); }), "cleave: result 1 of the call has no grid");
+  EXPECT_EQ(error_of([&] { none.fill(1); }), "cleave: the tensor has no grid");
+  none = one;
+  none = x + 1.0;
+}
 TEST(tensor, partial_values) {
   for (const grid& g : grids()) {
     names::partial p(g, {3});

@@ -212,7 +212,7 @@ CLEAVE_FAULT(wrong_construction,
 CLEAVE_FAULT(tensor_as_view, "a tensor is no View; write x.view() for the View of this device's shard")
 CLEAVE_FAULT(tensor_indexed,
              "the elements of a tensor are in its shards; write x.view()(i, j) for those of this device, or "
-             "x.to_global() for all")
+             "x.to_global() for all; a kernel captures x.view(), since a captured tensor is a copy")
 CLEAVE_FAULT(statement_as_number,
              "a statement computes nothing before it is assigned; assign it to a tensor of rank 0, tensor<float, "
              "mesh()> s(statement), and write s.item()")

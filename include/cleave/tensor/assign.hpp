@@ -16,14 +16,23 @@ namespace detail {
 template <class A>
 struct is_run_time_leaf : std::bool_constant<is_tensor<A> || Number<A>> {};
 
+/// Operand `i` of a call is a tensor that nobody constructed with a grid.
+[[noreturn, gnu::cold]] inline void raise_without_data(std::size_t i, std::size_t arguments, std::size_t results) {
+  if (i < arguments) raise<grid_error>(wording::argument_without_data(i));
+  raise<grid_error>(wording::result_without_data(i - arguments, results));
+}
 /// The leaves of a statement's operands, and then those of its results.
 template <class Plan, class Statement, class... Results>
 auto operands_of(const Statement& statement, Results&... results) {
   std::array<call_operand, Plan::frozen.arguments + Plan::frozen.results + 1> operands;
   std::size_t next = 0;
   const auto add = [&]<class Leaf>(const Leaf& leaf) {
-    if constexpr (is_tensor<Leaf>) operands[next++] = {&leaf.state(), leaf.data()};
-    else operands[next++] = {nullptr, &leaf};
+    if constexpr (is_tensor<Leaf>) {
+      if (!leaf.has_data()) raise_without_data(next, Plan::frozen.arguments, Plan::frozen.results);
+      operands[next++] = {&leaf.state(), leaf.data()};
+    } else {
+      operands[next++] = {nullptr, &leaf};
+    }
   };
   const auto add_all = [&](const auto& argument) { for_each_leaf<is_run_time_leaf>(argument, add); };
   for_each_operand(statement, add_all);

@@ -74,6 +74,27 @@ namespace cleave { inline namespace v0 { namespace wording {
 [[gnu::cold]] inline std::string extent_of_no_dim(std::string_view dim) {
   return sentence({"an extent was given for ", quoted(dim), ", which is no dim of the tensor"});
 }
+/// thrown: grid_error
+/// mend: Construct the tensor on the left with a grid and extents, `Field v(grid, {rows, cols})`, or with the
+/// statement, `Field v = f(u);`, which takes both from the arguments.
+[[gnu::cold]] inline std::string result_without_data(std::size_t result, std::size_t of) {
+  if (of == 1)
+    return "cleave: the result, to which the statement is assigned, has no grid: construct it with a "
+           "grid or with the statement";
+  return sentence({"result ", number(result), " of the call has no grid"});
+}
+/// thrown: grid_error
+/// mend: Construct the argument with a grid and extents, and give it values, before you call the function.
+[[gnu::cold]] inline std::string argument_without_data(std::size_t argument) {
+  return sentence({"argument ", number(argument), " of the call has no grid"});
+}
+/// thrown: view_error
+/// mend: Capture the View, which shares the elements of the tensor: `const auto v = x.view();` before the kernel, and
+/// `v` in it.
+[[gnu::cold]] inline std::string tensor_in_kernel() {
+  return "cleave: a kernel captures a tensor; that is a copy, and what the kernel writes into it is lost: capture "
+         "x.view()";
+}
 /// mend: A slice begins and ends within its dim. The gradient of a periodic or reflecting border needs dims that are at
 /// least as long as the part that windows and shifts reach beyond them: use border::zero or longer dims.
 [[gnu::cold]] inline std::string extent_too_small(std::string_view dim, std::int64_t least, std::int64_t got) {

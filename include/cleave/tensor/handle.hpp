@@ -44,6 +44,7 @@ class tensor_handle {
 
   tensor_handle(const tensor_handle& other) {
     if (!other.state_) return;
+    refuse_in_kernel<Kokkos::Impl::SharedAllocationRecord<void, void>>();
     state_.reset(new tensor_state(*other.state_));
     state_->wraps = false;
     state_->strided = nullptr;
@@ -102,6 +103,16 @@ class tensor_handle {
   }
 
  private:
+  /// Kokkos copies the functor of a kernel, with the Views in it, without counting owners: this shows the copy of a
+  /// tensor in a kernel, which would have elements of its own.
+  template <class Views>
+  static void refuse_in_kernel() {
+    if constexpr (requires { Views::tracking_enabled(), Views::tracking_enable(); })
+      if (!Views::tracking_enabled()) {
+        Views::tracking_enable();
+        raise<view_error>(wording::tensor_in_kernel());
+      }
+  }
   /// Whether the values of another tensor fit into the memory of this one. Throws where they do not and this wraps a
   /// View.
   bool takes(const tensor_handle& other) const {

@@ -275,13 +275,13 @@ class tensor {
   }
   /// A mistake: elements are asked of a tensor. Fault: tensor_indexed.
   template <class I>
-  T operator[](const I&) const {
-    return say(rejection<fault::tensor_indexed, tensor, I>), T{};
+  T& operator[](const I&) const {
+    return say(rejection<fault::tensor_indexed, tensor, I>), *data();
   }
   /// As operator[].
   template <class... I>
-  T operator()(const I&...) const {
-    return say(rejection<fault::tensor_indexed, tensor, I...>), T{};
+  T& operator()(const I&...) const {
+    return say(rejection<fault::tensor_indexed, tensor, I...>), *data();
   }
   /// A mistake: a tensor is no View, `view()` is. Fault: tensor_as_view.
   template <class Data, class... Properties>
