@@ -7,6 +7,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/nn/attention.hpp>
 #include <cleave/nn/embedding.hpp>
 #include <cleave/plan/explain.hpp>
@@ -180,6 +181,13 @@ TEST(operands, what_is_no_index) {
   static_cast<void>(
       repeat_until(t.u, [](const value& v) { return v; }, [](const value& v) { return sum(v) > 1; }, 2.5));
   expect_fault(t, fault::not_a_count, "repeat_until", __LINE__ - 1);
+}
+TEST(operands, no_largest_elements) {
+  program_of p;
+  const auto [values, indices] = top_k(p.x, col, dim_ref{"none", 0});
+  ASSERT_TRUE(values.ok() && indices.ok());
+  EXPECT_TRUE(p.in.made().found.ok());
+  EXPECT_EQ(p.in.at(values).type.rank, p.in.at(p.x).type.rank);
 }
 TEST(operands, ignored_labels) {
   program_of p;

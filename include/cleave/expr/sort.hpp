@@ -70,7 +70,8 @@ constexpr std::pair<value, value> taken_one_by_one(operand x, dim_ref over, dim_
   const value least = in.constant(lowest_of(type), type, where);
   value taken{}, values{}, indices{};
   const value position = in.iota(rank, element::i32, where);
-  for (std::int64_t k = 0; k < rank.extent; ++k) {
+  // Of no elements the first one gives the type.
+  for (std::int64_t k = 0; k == 0 || k < rank.extent; ++k) {
     const value rest = taken.in == nullptr ? x.from : apply(op::select, taken, least, x.from);
     const value largest = in.reduce(reduction::max, rest, std::array{over}, where);
     if (!largest.ok()) return {largest, largest};

@@ -115,6 +115,20 @@ constexpr bool takes_zeros_only(const graph& g, const node& n) {
   }
   return false;
 }
+/// The result of a reduction over nothing, if it is a number that double has.
+constexpr std::optional<double> result_of_none(reduction how, element e) {
+  const double lowest = lowest_of(e);
+  switch (how) {
+    case reduction::sum: return 0;
+    case reduction::prod: return 1;
+    case reduction::max: return lowest;
+    case reduction::min:
+      if (is_floating(e)) return -lowest;
+      if (!is_integer(e) || size_of(e) == 8) return std::nullopt;
+      return is_signed_integer(e) ? -lowest - 1 : static_cast<double>((std::int64_t{1} << 8 * size_of(e)) - 1);
+    default: return std::nullopt;
+  }
+}
 /// The number that an operation gives everywhere, whatever its operands; none if it depends on them.
 constexpr std::optional<double> same_everywhere(const graph& g, const node& n, dim_set empty, dim_set ones) {
   if (const auto number = follows_from_one_index(g, n, ones)) return number;
@@ -123,8 +137,7 @@ constexpr std::optional<double> same_everywhere(const graph& g, const node& n, d
   // Before the only index there is nothing.
   if (n.code != op::cumulative || !n.exclusive || !runs_over_one(g, n) || n.loop != 0 || is_complex(n.type.element))
     return std::nullopt;
-  if (n.combine == reduction::sum) return 0;
-  return n.combine == reduction::prod ? std::optional<double>(1) : std::nullopt;
+  return result_of_none(n.combine, n.type.element);
 }
 /// Appends the number that an operation gives everywhere, and makes of the operation a broadcast of it.
 constexpr void become_constant(graph& to, node& n, double number) {

@@ -50,6 +50,7 @@ constexpr void change_more(graph& g, cost_model& m, assignment& a, fingerprints&
     move_once(m, a, f);
     check(m, a);
   }
+  compute_everywhere(m, a);
   compute_as_read(m, a, f);
   check(m, a);
 }

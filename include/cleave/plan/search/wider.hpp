@@ -66,4 +66,35 @@ constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f)
   }
 }
 
+/// Lets every device compute all of the values that are made of constants and indices alone, if some of them move and
+/// that is cheaper.
+constexpr void compute_everywhere(const cost_model& m, assignment& a) {
+  indexed_vector<std::size_t> made;
+  indexed_vector<std::uint8_t> is_made(m.count, 0);
+  std::uint8_t* const own = is_made.data();
+  bool moves = false;
+  for (std::size_t v = 0; v < m.count; ++v) {
+    const std::uint32_t first = m.first_slot.at[v], last = m.first_slot.at[v + 1];
+    bool alone = first != last && (m.traits.at[v] & has_flops) == 0;
+    for (std::uint32_t slot = first; slot < last && alone; ++slot) {
+      const std::size_t u = m.operand.at[slot];
+      alone = (m.traits.at[u] & rematerialised) != 0 || own[u] != 0;
+    }
+    if (!alone) continue;
+    const node& n = m.node_at(v);
+    if (n.loop != 0 || n.code == op::call) continue;
+    made.push_back(v);
+    own[v] = 1;
+    moves = moves || a.price.at[v] > 0;
+  }
+  if (!moves) return;
+  double best = total_price(m, a);
+  keep_if_cheaper(m, a, best, [&] {
+    begin_change(a);
+    for (std::size_t v : made)
+      if (!is_fixed(m, a, v) && valid(m, v, {})) set_strategy(m, a, v, {});
+    keep_change(m, a);
+  });
+}
+
 }}} // namespace cleave::v0::planner
