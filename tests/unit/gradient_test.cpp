@@ -614,6 +614,9 @@ TEST(Gradient, OfProductsWithZeros) {
   EXPECT_EQ(slope({0, 2, 3}), (row{6, 0, 0}));
   EXPECT_EQ(slope({0, 0, 3}), (row{0, 0, 0}));
   EXPECT_EQ(slope({5, 2, 3}), (row{6, 15, 10}));
+  // The whole product is too small, or too large, where those of the others are not.
+  EXPECT_EQ(slope({0x1p-600, 0x1p-600, 1}), (row{0x1p-600, 0x1p-600, 0}));
+  EXPECT_EQ(slope({0x1p600, 0x1p600, 1}), (row{0x1p600, 0x1p600, std::numeric_limits<double>::infinity()}));
 }
 
 TEST(Gradient, OfADiagonalIsZeroBesideIt) {

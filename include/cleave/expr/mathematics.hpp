@@ -16,7 +16,20 @@ namespace cleave { inline namespace v0 {
 
 namespace detail::mathematics {
 
+using slopes::bell, slopes::direction, slopes::reciprocal_part;
 using symbols::g, symbols::r, symbols::x, symbols::y;
+
+#define CLEAVE_OF_ONE(name, ...) struct name;
+#define CLEAVE_OF_TWO(name, ...) struct name;
+#include <cleave/expr/mathematics_list.hpp>
+
+} // namespace detail::mathematics
+
+#define CLEAVE_OF_ONE(name, ...) CLEAVE_IN_FORMULAS(detail::mathematics::name)
+#define CLEAVE_OF_TWO(name, ...) CLEAVE_IN_FORMULAS(detail::mathematics::name)
+#include <cleave/expr/mathematics_list.hpp>
+
+namespace detail::mathematics {
 
 #define CLEAVE_OF_ONE(name, ...)                                    \
   struct name {                                                     \
@@ -34,33 +47,13 @@ using symbols::g, symbols::r, symbols::x, symbols::y;
       return std::name(a, b);                                       \
     }                                                               \
   };
-// clang-format takes products in arguments of macros for pointers.
-// clang-format off
-CLEAVE_OF_ONE(tan, g * (1.0 + r * r))
-CLEAVE_OF_ONE(asin, g / sqrt(1.0 - x * x))
-CLEAVE_OF_ONE(acos, -g / sqrt(1.0 - x * x))
-CLEAVE_OF_ONE(atan, g / (1.0 + x * x))
-CLEAVE_OF_ONE(sinh, g * 0.5 * (exp(x) + exp(-x)))
-CLEAVE_OF_ONE(cosh, g * 0.5 * (exp(x) - exp(-x)))
-CLEAVE_OF_ONE(asinh, g / sqrt(1.0 + x * x))
-CLEAVE_OF_ONE(acosh, g / sqrt(x * x - 1.0))
-CLEAVE_OF_ONE(atanh, g / (1.0 - x * x))
-CLEAVE_OF_ONE(exp2, g * r * std::numbers::ln2)
-CLEAVE_OF_ONE(log2, g / (x * std::numbers::ln2))
-CLEAVE_OF_ONE(log10, g / (x * std::numbers::ln10))
-CLEAVE_OF_ONE(log1p, g / (1.0 + x))
-CLEAVE_OF_ONE(cbrt, g / (3.0 * r * r))
-CLEAVE_OF_ONE(erfc, -2.0 * std::numbers::inv_sqrtpi * g * exp(-x * x))
-CLEAVE_OF_ONE(ceil, 0.0)
-CLEAVE_OF_ONE(trunc, 0.0)
-CLEAVE_OF_ONE(round, 0.0)
-CLEAVE_OF_TWO(atan2, g * y / (x * x + y * y), -g * x / (x * x + y * y))
-CLEAVE_OF_TWO(hypot, g * select(r == 0.0, 0.0, x / r), g * select(r == 0.0, 0.0, y / r))
-// clang-format on
-#undef CLEAVE_OF_ONE
-#undef CLEAVE_OF_TWO
+#include <cleave/expr/mathematics_list.hpp>
 
 } // namespace detail::mathematics
+
+#define CLEAVE_OF_ONE(name, ...) CLEAVE_ENTRY_IN_FORMULAS(detail::mathematics::name)
+#define CLEAVE_OF_TWO(name, ...) CLEAVE_ENTRY_IN_FORMULAS(detail::mathematics::name)
+#include <cleave/expr/mathematics_list.hpp>
 
 // They are templates so that programs that call none of them do not pay for compiling them.
 #define CLEAVE_RECORDS(name, ...) \

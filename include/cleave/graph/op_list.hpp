@@ -56,7 +56,7 @@ CLEAVE_ELEMENTWISE(sign, 1, none, plain, x > 0 ? 1 : x < 0 ? -1 : x)
 /// `exp`
 CLEAVE_ELEMENTWISE(exp, 1, none, complex_too | needs_fractions | slow, std::exp(x), g * r)
 /// `expm1`: exp(x) - 1, to full accuracy near 0.
-CLEAVE_ELEMENTWISE(expm1, 1, none, needs_fractions | slowest, std::expm1(x), g * (r + 1))
+CLEAVE_ELEMENTWISE(expm1, 1, none, needs_fractions | slowest, std::expm1(x), g * exp(x))
 /// `log`
 CLEAVE_ELEMENTWISE(log, 1, none, complex_too | needs_fractions | slow, std::log(x), g / x)
 /// `tanh`
@@ -66,7 +66,7 @@ CLEAVE_ELEMENTWISE(sqrt, 1, none, complex_too | needs_fractions, std::sqrt(x), g
 /// `rsqrt`
 CLEAVE_ELEMENTWISE(rsqrt, 1, none, complex_too | needs_fractions, 1 / std::sqrt(x), g * -0.5 * r * r * r)
 /// `erf`
-CLEAVE_ELEMENTWISE(erf, 1, none, needs_fractions | slowest, std::erf(x), g * 1.1283791670955126 * exp(-(x * x)))
+CLEAVE_ELEMENTWISE(erf, 1, none, needs_fractions | slowest, std::erf(x), g * 1.1283791670955126 * applied<bell>(x))
 /// `gelu`: in its tanh form.
 CLEAVE_ELEMENTWISE(gelu, 1, none, needs_fractions | slowest, 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
                    g * gelu_slope())

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/mathematics.hpp>
 
 #include <functional>
 
@@ -34,7 +35,7 @@ CLEAVE_LIFT(silu)
 /// x times the cumulative normal distribution at x. `cleave::gelu` approximates it by tanh.
 constexpr value gelu_exact(operand x) {
   const called_at user(x, "gelu_exact");
-  return x * (erf(x * 0.70710678118654752) + 1.0) * 0.5;
+  return x * erfc(x * -0.70710678118654752) * 0.5;
 }
 CLEAVE_LIFT(gelu_exact)
 

@@ -9,6 +9,14 @@
 
 namespace cleave { inline namespace v0 {
 
+struct user_entry;
+namespace detail {
+/// The entry of a functor that formulas apply. A function, and declared before the functor is: so derivatives may name
+/// each other, and themselves.
+template <class Op>
+constexpr const user_entry& entry_in_formulas();
+} // namespace detail
+
 /// An elementwise expression as data: the derivative of an operation. Write it with `symbols` and the usual operators.
 /// The derivative of a graph records it.
 struct formula {
@@ -18,9 +26,11 @@ struct formula {
     std::array<std::int8_t, 3> in{-1, -1, -1};
     /// op::constant: the value.
     double number = 0;
+    /// op::user: the entry of its functor.
+    const user_entry& (*function)() = nullptr;
 
     static constexpr term of(op code, int a, int b = -1) {
-      return {code, {static_cast<std::int8_t>(a), static_cast<std::int8_t>(b), -1}, 0};
+      return {code, {static_cast<std::int8_t>(a), static_cast<std::int8_t>(b), -1}};
     }
   };
   /// Operands before their readers; the last is the value.
@@ -69,10 +79,18 @@ constexpr std::int8_t take_in(formula& into, const formula& part) {
 template <class... Parts>
 constexpr formula written(op code, const Parts&... parts) {
   formula f;
-  formula::term t{code, {-1, -1, -1}, 0};
+  formula::term t{code};
   std::size_t k = 0;
   ((t.in[k++] = take_in(f, parts)), ...);
   f.terms.push_back(t);
+  return f;
+}
+
+/// The elementwise operation of a functor, which has a CLEAVE_IN_FORMULAS and a CLEAVE_ENTRY_IN_FORMULAS.
+template <class Op, class... Parts>
+constexpr formula applied(const Parts&... parts) {
+  formula f = written(op::user, formula(parts)...);
+  f.terms.back().function = &entry_in_formulas<Op>;
   return f;
 }
 

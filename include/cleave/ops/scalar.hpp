@@ -128,7 +128,7 @@ CLEAVE_FUNCTION inline float tanh_of(float x) {
   q = q * s + 1.18534705686654e-04f;
   q = q * s + 2.26843463243900e-03f;
   q = q * s + 4.89352518554385e-03f;
-  const float y = clamped(t * p / q, 0x3F800000); // 1, past which rounding may lead
+  const float y = clamped(t * (p / q), 0x3F800000); // 1, past which rounding may lead
   // Below 4e-4 x itself is closer.
   return unless_nan(x, float_of_bits(chosen(magnitude_of(x) < 0x39D1B717, bits_of_float(x), bits_of_float(y))));
 }
@@ -148,7 +148,7 @@ CLEAVE_FUNCTION inline float erf_of(float x) {
   q = q * s - 1.68282697438203e-03f;
   q = q * s - 7.37332916720468e-03f;
   q = q * s - 1.42647390514189e-02f;
-  return unless_nan(x, clamped(t * p / q, 0x3F800000));
+  return unless_nan(x, clamped(t * (p / q), 0x3F800000));
 }
 
 // The same functions for the other types; ops/double_functions.hpp has exp, tanh and erf.

@@ -4,6 +4,7 @@
 
 #include <cleave/graph/graph.hpp>
 #include <cleave/ops/formula.hpp>
+#include <cleave/ops/slopes.hpp>
 #include <cleave/ops/user.hpp>
 
 #include <iterator>
@@ -97,6 +98,7 @@ struct op_entry {
 namespace detail::op_list {
 using namespace symbols;
 using namespace op_traits;
+using slopes::bell;
 
 inline constexpr op_entry entries[] = {
 #define CLEAVE_OP(code, what, arity, sums) {op::code, #code, op_class::what, arity, linearity::sums},

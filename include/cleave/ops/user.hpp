@@ -148,6 +148,16 @@ inline constexpr user_entry elementwise_operation = [] {
   return e;
 }();
 
+/// For a functor that formulas apply: before these formulas, and after the functor. In the namespace of Cleave.
+#define CLEAVE_IN_FORMULAS(Op) \
+  template <>                  \
+  constexpr const user_entry& detail::entry_in_formulas<Op>();
+#define CLEAVE_ENTRY_IN_FORMULAS(Op)                            \
+  template <>                                                   \
+  constexpr const user_entry& detail::entry_in_formulas<Op>() { \
+    return detail::elementwise_operation<Op>;                   \
+  }
+
 /// The one entry of an operation on shards, and those of its functions that plans call. Its functor is only
 /// instantiated if a program runs it.
 template <class Op>

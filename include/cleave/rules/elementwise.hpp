@@ -35,8 +35,8 @@ constexpr value recorded_formula(reverse_context& c, const formula& f, std::size
         args[arity] = made[as_size(t.in[arity])];
         ++arity;
       }
-      made.push_back(
-          c.in().elementwise(t.code, indexed_span<const value>(args.data(), arity), n.where, element::none, true));
+      made.push_back(c.in().elementwise(t.code, indexed_span<const value>(args.data(), arity), n.where, element::none,
+                                        true, t.code == op::user ? &t.function() : nullptr));
     }
   }
   return made.back();

@@ -12,59 +12,24 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// A function of x, and the cotangent of x for one of its result.
-struct pulled_back_value {
-  value result, cotangent;
-};
 /// The product of all other elements along dims: along one, of those before times those after, and so on with the
-/// products along it. Nothing is divided.
-constexpr pulled_back_value product_of_others(recorder& in, value x, value g, dim_set over, source where) {
+/// products along it. Nothing is divided, so factors may be 0, and the whole product may be too small or too large. The
+/// last dims come first: what they leave is what the others send, if these are sharded.
+constexpr value product_of_others(recorder& in, value x, dim_set over, source where) {
   const op_builder apply(in, where);
   const tensor_type t = in.at(x).type;
-  int first = 0;
-  while (first < t.rank && (over & dim_bit(t[first])) == 0) ++first;
-  if (first == t.rank) return {apply.number(1, t.element), apply.number(0, t.element)};
-  const dim_set along = dim_bit(t[first]);
-  const dim_info& d = in.made().dims[t[first]];
+  int last = t.rank - 1;
+  while (last >= 0 && (over & dim_bit(t[last])) == 0) --last;
+  if (last < 0) return apply.number(1, t.element);
+  const dim_set along = dim_bit(t[last]);
+  const dim_info& d = in.made().dims[t[last]];
   const running_order forward{{d.name, d.extent, d.divisible}, false, true}, backward{forward.along, true, true};
   const value before = recorded_cumulative(in, reduction::prod, x, forward, where);
   const value after = recorded_cumulative(in, reduction::prod, x, backward, where);
   const value beside = apply(op::mul, before, after);
-  const pulled_back_value rest = product_of_others(in, in.reduce(reduction::prod, x, along, where),
-                                                   in.reduce(reduction::sum, apply(op::mul, g, beside), along, where),
-                                                   over & ~along, where);
-  g = apply(op::mul, g, rest.result);
-  const value from_after = recorded_recurrence(in, apply(op::mul, g, after), x, backward, where);
-  const value from_before = recorded_recurrence(in, apply(op::mul, g, before), x, forward, where);
-  const value of_both = apply(op::add, apply(op::mul, before, from_after), apply(op::mul, after, from_before));
-  return {apply(op::mul, beside, rest.result), apply(op::add, of_both, apply(op::mul, rest.cotangent, beside))};
-}
-
-/// From x and its whole product, which lacks the dims along which it is one.
-constexpr indexed_vector<value> pulled_back_to_others(indexed_span<const value> kept, indexed_span<const value> given) {
-  recorder& in = *kept[0].in;
-  const node n = in.at(kept[0]);
-  const dim_set over = n.type.set() & ~in.at(kept[1]).type.set();
-  indexed_vector<value> back;
-  back.push_back(product_of_others(in, kept[0], given[0], over, n.where).cotangent);
-  return back;
-}
-
-/// Zeros that stand for the product of the others if one of these is 0. Its derivative need not be 0 there: it is
-/// recorded when it is asked for, so that a first derivative pays nothing for it.
-constexpr value zeros_for_others(recorder& in, value x, value product, source where) {
-  recorder::region r;
-  x = in.alias(op::identity, x, where);
-  r.first = narrowed(in.made().nodes.size());
-  const value zeros = in.alias(op::identity, in.zeros(in.at(x).type, where), where);
-  r.last = narrowed(in.made().nodes.size());
-  r.arguments.push_back(x);
-  r.results.push_back(zeros);
-  r.residuals.push_back(x);
-  r.residuals.push_back(product);
-  r.backward = &pulled_back_to_others;
-  if (zeros.ok()) in.add(r);
-  return zeros;
+  if (over == along) return beside;
+  const value of_line = in.reduce(reduction::prod, x, along, where);
+  return apply(op::mul, beside, product_of_others(in, of_line, over & ~along, where));
 }
 
 /// Reduction: a sum gives its cotangent to every element, an extremum to those that attain it, a product times the
@@ -87,16 +52,9 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
     }
     case reduction::logsumexp: return c.add(n.in[0], apply(op::mul, g, apply(op::exp, apply(op::sub, x, r))), n.where);
     case reduction::prod: {
-      // The product of the others, by division if nothing is zero.
-      const value zero = apply(op::equal, x, apply.number(0, e));
-      const value zeros = summed(apply.cast(zero, e));
-      const value rest = c.in().reduce(reduction::prod, apply(op::select, zero, apply.number(1, e), x), n.over,
-                                       n.where);
-      const value only = apply(op::select, apply(op::equal, zeros, apply.number(1, e)), rest,
-                               zeros_for_others(c.in(), x, r, n.where));
-      const value slope = apply(op::select, zero, only,
-                                apply(op::div, r, apply(op::select, zero, apply.number(1, e), x)));
-      return c.add(n.in[0], apply(op::mul, g, slope), n.where);
+      const element wide = accumulator_of(e);
+      const value others = product_of_others(c.in(), e == wide ? x : apply.cast(x, wide), n.over, n.where);
+      return c.add(n.in[0], apply(op::mul, g, e == wide ? others : apply.cast(others, e)), n.where);
     }
   }
 }
