@@ -4,7 +4,8 @@
 """Writes docs/08-operations.md: every operation, its gradient, what sharded dims cost, and the tests that run it under MPI.
 
 Operations, how they are written, their classes and the derivatives of elementwise operations come from graph/op_list.hpp.
-Composed functions come from expr/ and linalg/. Tests are found by the names that the functions in tests/mpi use. This file has what
+Composed functions come from expr/ and linalg/. Errors
+come from tests/accuracy/points.py. Tests are found by the names that the functions in tests/mpi use. This file has what
 holds for a whole class. With --check nothing is written; the script fails if the page is out of date.
 """
 import pathlib
@@ -15,6 +16,9 @@ from typing import NamedTuple
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import generated_page  # noqa: E402
 from generated_page import ROOT, Wrong, read, wrapped  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
+import points  # noqa: E402
 
 HEADERS = ROOT / "include" / "cleave"
 TESTS = ROOT / "tests" / "mpi"
@@ -128,6 +132,23 @@ def tested(pattern: str, programs: dict[str, str]) -> str:
     return f"{shown} and {len(found) - 4} more" if len(found) > 4 else shown or "no"
 
 
+def accuracy() -> list[str]:
+    """The errors of elementwise functions, as tests/unit/accuracy_test.cpp asserts them."""
+    lines = ["", "## Accuracy", "",
+             wrapped(f"The elementwise functions of float and double have an error below {points.VALUE_ULPS} units in the last place (ulp), and their "
+                     f"derivatives below {points.DERIVATIVE_ULPS}. This holds over the whole range, subnormal numbers included, where this table has no "
+                     "larger error. 16-bit numbers are computed as float and rounded once. tests/unit/accuracy_test.cpp compares every function with "
+                     "values that mpmath computed, as the host computes it. Devices have the functions of their own libraries, which have their own errors."),
+             "", "| function | of | where | float | double |", "|---|---|---|---|---|"]
+    rows: dict[tuple[str, str, str, str], dict[str, str]] = {}
+    for name, exempt in sorted(points.EXEMPT.items()):
+        for e in exempt:
+            rows.setdefault((name, e.what, e.where, e.says if len(e.types) == 2 else ""), {}).update({t: e.says for t in e.types})
+    for (name, what, where, _), says in rows.items():
+        lines.append(f"| `{name}` | {what} | {where.replace('|', chr(92) + '|')} | {says.get('f32', '')} | {says.get('f64', '')} |")
+    return lines
+
+
 def page() -> str:
     programs = sources()
     ops = [e for e in entries() if e.forms]
@@ -155,6 +176,7 @@ def page() -> str:
               "| function | header | under MPI |", "|---|---|---|"]
     lines += [f"| `{name}` | {header} | {tested(rf'{chr(92)}b{name}(?:<[{chr(92)}w:]+>)?{chr(92)}(', programs)} |"
               for name, header in functions() if name not in made]
+    lines += accuracy()
     return "\n".join(lines) + "\n"
 
 

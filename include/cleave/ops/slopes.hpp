@@ -70,7 +70,7 @@ struct reciprocal_part {
   template <std::floating_point T>
   CLEAVE_FUNCTION T operator()(T a, T b) const {
     const T scale = scale_of(a, b), p = a * scale, q = b * scale;
-    return p / (p * p + q * q) * scale;
+    return p * scale / (p * p + q * q);
   }
 };
 
