@@ -3,11 +3,15 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/nn/attention.hpp>
+#include <cleave/nn/embedding.hpp>
+#include <cleave/nn/feed_forward.hpp>
 #include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -74,6 +78,63 @@ TYPED_TEST(narrow_elements, chains_are_computed_in_float_and_stored_rounded) {
     EXPECT_EQ(zs[k].bits, ys[k].bits);
     // A cast that the program asks for rounds, even inside of a chain.
     EXPECT_EQ(ws[k], static_cast<float>(T(value * 1.01f)));
+  }
+}
+
+/// Composed functions of as many equal scores that their number is beyond half, and of the number bfloat16 counts.
+constexpr std::int64_t many = 80000;
+constexpr cleave::function of_scores([](auto scores, auto keys, auto query, auto label) {
+  const auto mixed = cleave::nn::attention(query, keys, keys, {row, deep, col});
+  return std::tuple(softmax(scores, deep), log_softmax(scores, deep), logsumexp(scores),
+                    cleave::nn::cross_entropy(scores, label, deep), mixed);
+});
+TYPED_TEST(narrow_elements, composed_functions_sum_in_float) {
+  using T = TypeParam;
+  using line_of = cleave::tensor<T, mesh(deep / data)>;
+  const cleave::grid g = line();
+  line_of scores(g, {many}), shares(g, {many}), logarithms(g, {many});
+  cleave::tensor<T, mesh(deep / data, col)> keys(g, {many, 2});
+  cleave::tensor<T, mesh(row, col)> query(g, {1, 2}), mixed(g, {1, 2});
+  single<T> total(g, {}), loss(g, {});
+  single<std::int32_t> label(g, {});
+  scores.fill(T(3));
+  keys.fill(T(1));
+  // Their product is beyond half, their score is not.
+  query.fill(T(40000));
+  label.fill(7);
+  of_scores(scores, keys, query, label).into(shares, logarithms, total, loss, mixed);
+  const double last = std::is_same_v<T, cleave::half> ? 0x1p-11 : 0x1p-8, log_of_many = std::log(double{many});
+  for (const T share : shares.to_global()) ASSERT_NEAR(static_cast<double>(share) * many, 1, 0.01);
+  for (const T x : logarithms.to_global()) ASSERT_EQ(x.bits, T(-log_of_many).bits);
+  EXPECT_EQ(total.item().bits, T(3 + log_of_many).bits);
+  EXPECT_EQ(loss.item().bits, T(log_of_many).bits);
+  // The sum of weights that are each rounded, and rounded between devices.
+  for (const T x : mixed.to_global()) EXPECT_NEAR(static_cast<double>(x), 1, 4 * last);
+}
+
+// Each of them would round in between, or lose digits of its constant.
+constexpr cleave::function activations([](auto x) {
+  return std::tuple(cleave::nn::gelu_exact(x), cleave::nn::silu(x), dropout(x, 0.3, 5));
+});
+TYPED_TEST(narrow_elements, composed_functions_round_once) {
+  using T = TypeParam;
+  const cleave::grid g = line();
+  matrix<T> x(g, {3, 64}), gelu(g, {3, 64}), silu(g, {3, 64}), dropped(g, {3, 64});
+  x.fill_by([](const auto& p) { return T(0.11 * static_cast<double>(p[1]) - 3.3 + static_cast<double>(p[0])); });
+  activations(x).into(gelu, silu, dropped);
+  const auto as_doubles = [](auto& t) {
+    const auto v = t.to_global();
+    return std::vector<double>(v.begin(), v.end());
+  };
+  const auto xs = as_doubles(x);
+  const auto got = std::array{as_doubles(gelu), as_doubles(silu), as_doubles(dropped)};
+  // Half a unit of the last place of 16 bits, and what float adds.
+  const double half = std::is_same_v<T, cleave::half> ? 0x1.02p-11 : 0x1.02p-8;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const double want[] = {0.5 * xs[i] * std::erfc(-xs[i] * std::sqrt(0.5)), xs[i] / (1 + std::exp(-xs[i])),
+                           got[2][i] == 0 ? 0 : xs[i] / 0.7};
+    for (std::size_t f = 0; f < 3; ++f)
+      EXPECT_NEAR(got[f][i], want[f], half * std::fabs(want[f])) << "function " << f << " of " << xs[i];
   }
 }
 

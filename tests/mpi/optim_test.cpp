@@ -8,6 +8,7 @@
 #include <cleave/optim/adam.hpp>
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/mixed.hpp>
+#include <cleave/optim/sgd.hpp>
 #include <cleave/simulate/simulate.hpp>
 
 #include <gtest/gtest.h>
@@ -118,6 +119,34 @@ TEST(optim, adafactor_of_clipped_gradients_is_what_it_means_on_every_mesh) {
       EXPECT_EQ(state.steps.item(), t);
     }
   }
+}
+
+// In half the epsilon of Adam is 0, and in bfloat16 a decay of 0.999 is 1.
+constexpr cleave::function narrow_step([](auto w, auto velocity, auto state, auto slope) {
+  const auto [by_adam, next] = optim::adam(w, state, slope, 0.125);
+  const auto [by_sgd, faster] = optim::sgd(w, velocity, slope, 0.1, 0.9);
+  return std::tuple(by_adam, next, by_sgd, faster);
+});
+template <class T>
+void expect_narrow_steps() {
+  using W = cleave::tensor<T, mesh(embed / data)>;
+  using State = optim::adam_state<W, Number<T>>;
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  W w(g, {2}), adam(g, {2}), sgd(g, {2}), velocity(g, {2}), slope(g, {2});
+  State state{W(g, {2}), W(g, {2}), Number<T>(g, {}), Number<T>(g, {})}, next = state;
+  w.fill(T(1));
+  slope.fill_by([](const auto& at) { return T(at[0]); });
+  narrow_step(w, velocity, state, slope).into(adam, next, sgd, velocity);
+  const auto as = adam.to_global(), ss = sgd.to_global();
+  EXPECT_EQ(static_cast<float>(as[0]), 1);
+  EXPECT_EQ(static_cast<float>(as[1]), 0.875f);
+  EXPECT_EQ(static_cast<float>(ss[0]), 1);
+  EXPECT_EQ(ss[1].bits, T(0.9f).bits);
+  EXPECT_EQ(next.square_weight.item().bits, T(0.001f).bits);
+}
+TEST(optim, steps_of_narrow_weights_are_computed_in_float) {
+  expect_narrow_steps<cleave::half>();
+  expect_narrow_steps<cleave::bfloat16>();
 }
 
 using Batch = cleave::tensor<float, mesh(batch / data, embed)>;

@@ -325,16 +325,18 @@ namespace detail {
 constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max(x, over)); }
 } // namespace detail
 
-/// exp(x - max) normalised to sum 1 over a dim. The maximum prevents overflow. Communication: if the dim is sharded,
-/// two numbers for each slice are reduced.
+/// exp(x - max) normalised to sum 1 over a dim. The maximum prevents overflow. Of 16 bits it is computed in float and
+/// rounded once, as all functions that are composed of others. Communication: if the dim is sharded, two numbers for
+/// each slice are reduced; of 16 bits the total is a float.
 constexpr value softmax(operand x, dim_ref over) {
   const called_at user(x, "softmax");
-  const value e = exp(x - detail::largest(x.from, over));
-  return e / sum(e, over);
+  const value e = exp(widened(x) - widened(detail::largest(x.from, over)));
+  return in_type(e / sum(e, over), detail::element_beside(x));
 }
 CLEAVE_LIFT(softmax)
 /// log(sum(exp(x))) over the given dims, or over all dims if none is given, without overflow and in one pass. Minus
-/// infinity over an empty range. Communication as for `sum`. Faults: dim_missing, not_floating, not_for_complex.
+/// infinity over an empty range. Of 16 bits in float. Communication as for `sum`. Faults: dim_missing, not_floating,
+/// not_for_complex.
 template <std::convertible_to<dim_ref>... D>
 constexpr value logsumexp(operand x, const D&... over) {
   const called_at user(x, "logsumexp");
@@ -342,14 +344,16 @@ constexpr value logsumexp(operand x, const D&... over) {
     const value m = stop_gradient(max(x, over...));
     return log(sum(exp(x - m), over...)) + m;
   }
-  return x.from.in->reduce(reduction::logsumexp, x.from, detail::dims_of(over...), x.where);
+  return in_type(x.from.in->reduce(reduction::logsumexp, widened(x), detail::dims_of(over...), x.where),
+                 detail::element_beside(x));
 }
 CLEAVE_LIFT(logsumexp)
 /// log(softmax(x)) over a dim, without overflow. Communication: if the dim is sharded, one number for each slice is
 /// reduced.
 constexpr value log_softmax(operand x, dim_ref over) {
   const called_at user(x, "log_softmax");
-  return x - logsumexp(x, over);
+  const value wide = widened(x);
+  return in_type(wide - logsumexp(wide, over), detail::element_beside(x));
 }
 CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences. Of

@@ -220,10 +220,15 @@ constexpr value dropout(operand x, operand rate, operand key) {
   if (!dropped.ok()) return dropped;
   const auto number = [&](double n) { return in.constant(n, type.element, x.where); };
   const value kept = detail::op_of(op::select, x.where, element::none, dropped, number(0), x.from);
-  if (rate.is_literal) return detail::op_of(op::mul, x.where, element::none, kept, number(1 / (1 - rate.literal)));
-  const value share = detail::op_of(op::sub, x.where, element::none, number(1),
-                                    detail::op_of(op::cast, x.where, type.element, rate.from));
-  return detail::op_of(op::div, x.where, element::none, kept, share);
+  const value wide = widened(operand(kept, x.where.file, x.where.line));
+  const element made_in = accumulator_of(type.element);
+  const auto whole = [&](double n) { return in.constant(n, made_in, x.where); };
+  const auto made = [&](op code, value by) {
+    return in_type(detail::placed(detail::op_of(code, x.where, element::none, wide, by), x), type.element);
+  };
+  if (rate.is_literal) return made(op::mul, whole(1 / (1 - rate.literal)));
+  return made(op::div, detail::op_of(op::sub, x.where, element::none, whole(1),
+                                     detail::op_of(op::cast, x.where, made_in, rate.from)));
 }
 CLEAVE_LIFT(dropout)
 

@@ -66,15 +66,18 @@ namespace detail {
 /// A score whose weight is 0 next to any other, yet is a number in its type.
 constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
 
-/// Scaled products of queries and keys; very low if the mask is false. `at` and `from` are indices with dims of queries
-/// and of keys.
+/// Scaled products of queries and keys, very low if the mask is false; in float, if these have 16 bits. `at` and `from`
+/// are indices with dims of queries and of keys.
 template <class Mask>
 constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask,
                                  const value& at, const value& from) {
-  const value products = dot(q, k, d.head);
+  const element type = element_in(q), wide = accumulator_of(type);
+  const value scale = rsqrt(cast(count(q, d.head), wide));
+  // Of 16 bits the product might be too large, so that queries are scaled before it.
+  const value products = wide == type ? dot(q, k, d.head) * scale : dot(in_type(widened(q) * scale, type), k, d.head);
   if (!products.ok()) return products;
   recorder& in = *products.in;
-  const value scores = products * rsqrt(cast(count(q, d.head), element_in(products)));
+  const value scores = widened(products);
   if constexpr (std::same_as<Mask, no_mask>) {
     return scores;
   } else {
@@ -106,7 +109,7 @@ constexpr attended nothing_attended(const value& q, const value& v, const attent
 template <class Mask>
 constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v,
                           const attention_dims& d, const Mask& mask, const value& at, const value& from) {
-  const value scores = widened(attention_scores(q, k, d, mask, at, from));
+  const value scores = attention_scores(q, k, d, mask, at, from);
   // It cancels in the end, so it has no gradient.
   const value most = stop_gradient(maximum(so_far.most, max(scores, d.source)));
   const value weights = exp(scores - most), fade = exp(stop_gradient(so_far.most) - most);
@@ -132,7 +135,7 @@ template <class Mask>
 constexpr attention_slopes slopes_by(const attention_result& r, const value& slope, const value& k, const value& v,
                                      const attention_dims& d, const Mask& mask, const value& at, const value& from) {
   const auto part = [&](const value& q, const value& keys, const value& values) {
-    const value weights = exp(widened(attention_scores(q, keys, d, mask, at, from)) - r.most) * r.share;
+    const value weights = exp(attention_scores(q, keys, d, mask, at, from) - r.most) * r.share;
     return dot(weights, widened(values), d.source) - widened(r.mixed) * sum(weights, d.source);
   };
   const auto [dq, dk, dv] = vjp(part, r.q, k, v).second(widened(slope));
@@ -141,14 +144,15 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 
 } // namespace detail
 
-/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once. `drop` is
+/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once. Of 16 bits the
+/// softmax is computed in float; the scores and the weights have 16 bits, as the operands of its products. `drop` is
 /// applied to the weights. Communication: that of the products and of a softmax; none if batch or heads are sharded.
 template <class Mask = no_mask, class Drop = std::identity>
 constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {},
                           const Drop& drop = {}) {
   const called_at user(q, "attention");
   const value scores = detail::attention_scores(q.from, k.from, d, mask, iota(q, d.position), iota(q, d.source));
-  return dot(drop(softmax(scores, d.source)), v, d.source);
+  return dot(in_type(drop(softmax(scores, d.source)), element_in(v.from)), v, d.source);
 }
 CLEAVE_LIFT(attention)
 

@@ -48,8 +48,9 @@ constexpr value cross_entropy_of(const operand& scores, const operand& labels, d
   const value hit = in.checking(one_hot(labels, vocabulary, element::boolean),
                                 ignored == nullptr ? labels_are_indices : labels_are_indices_but(ignored->label));
   const value of_label = sum(select(hit, s, 0), vocabulary);
-  const value target = smoothing == 0 ? of_label : of_label * (1 - smoothing) + mean(s, vocabulary) * smoothing;
-  const value loss = logsumexp(s, vocabulary) - target;
+  const value wide = widened(s), total = logsumexp(wide, vocabulary), right = widened(of_label);
+  const value expected = smoothing == 0 ? right : right * (1 - smoothing) + mean(wide, vocabulary) * smoothing;
+  const value loss = in_type(total - expected, in.at(s).type.element);
   return ignored == nullptr ? loss : select(none, 0, loss);
 }
 } // namespace detail

@@ -4,6 +4,7 @@
 
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/mathematics.hpp>
+#include <cleave/expr/values.hpp>
 
 #include <functional>
 
@@ -29,13 +30,15 @@ CLEAVE_LIFT(linear)
 /// x * sigmoid(x) (swish; Elfwing, Uchibe and Doya 2018).
 constexpr value silu(operand x) {
   const called_at user(x, "silu");
-  return x * sigmoid(x);
+  const value wide = widened(x);
+  return in_type(wide * sigmoid(wide), element_in(x.from));
 }
 CLEAVE_LIFT(silu)
 /// x times the cumulative normal distribution at x. `cleave::gelu` approximates it by tanh.
 constexpr value gelu_exact(operand x) {
   const called_at user(x, "gelu_exact");
-  return x * erfc(x * -0.70710678118654752) * 0.5;
+  const value wide = widened(x);
+  return in_type(wide * erfc(wide * -0.70710678118654752) * 0.5, element_in(x.from));
 }
 CLEAVE_LIFT(gelu_exact)
 

@@ -64,7 +64,7 @@ struct expert_slots {
 };
 constexpr expert_slots choose_experts(const operand& x, const operand& router, const moe_dims& d,
                                       experts_per_token how) {
-  const value scores = dot(x, router, d.embed), likes = softmax(scores, d.expert);
+  const value scores = widened(dot(x, router, d.embed)), likes = softmax(scores, d.expert);
   const routed first = route(scores, likes, {}, {}, d);
   if (!first.position.ok()) return {};
   const value capacity = count<std::int32_t>(x, d.capacity);
@@ -87,7 +87,8 @@ constexpr expert_slots choose_experts(const operand& x, const operand& router, c
   }
   const value share = mean(cast(first.hits, element_in(likes)), d.token), belief = mean(likes, d.token);
   chosen.balancing = mean(sum(stop_gradient(share) * belief, d.expert) *
-                          cast(count<std::int32_t>(x, d.expert), element_in(x.from)));
+                          cast(count<std::int32_t>(x, d.expert), element_in(likes)));
+  chosen.balancing = in_type(chosen.balancing, element_in(x.from));
   return chosen;
 }
 /// Sends the tokens to their slots. Each group, an index of the dims of `slot` but the tokens, has slots of its own.
@@ -132,10 +133,10 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
   const value back = merge(made, d.expert, d.capacity, slot);
   value mixed;
   for (int k = 0; k < to.count; ++k) {
-    const value part = gather(back, slot, to.slot[k]) * to.gate[k];
+    const value part = widened(gather(back, slot, to.slot[k])) * to.gate[k];
     mixed = k == 0 ? part : mixed + part;
   }
-  return {mixed, to.balancing};
+  return {in_type(mixed, element_in(x.from)), to.balancing};
 }
 
 }}} // namespace cleave::v0::nn

@@ -22,9 +22,9 @@ constexpr value rotary(operand x, operand at, dim_ref head, double base = 10000)
   tensor_type angles = in.at(at.from).type;
   angles.append(in.made().find_dim(half.name));
   const value angle = in.broadcast(cast(at, wide), angles, x.where) * rate;
-  const value sign = cast(iota(x, pair), type) * 2.0 - 1.0;
-  const value turned = halves * cast(cos(angle), type) + roll(halves, pair, 1) * sign * cast(sin(angle), type);
-  return merge(turned, pair, half, head);
+  const value sign = cast(iota(x, pair), wide) * 2.0 - 1.0;
+  const value turned = widened(halves) * cos(angle) + widened(roll(halves, pair, 1)) * sign * sin(angle);
+  return merge(in_type(turned, type), pair, half, head);
 }
 CLEAVE_LIFT(rotary)
 

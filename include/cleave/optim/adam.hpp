@@ -31,28 +31,38 @@ struct adam_numbers {
 };
 
 /// One step of Adam (Kingma and Ba 2015), leaf by leaf: the new weights and state. The bias corrections 1 - decay^t are
-/// running averages of ones, which loses no digits when t is small.
+/// running averages of ones, which loses no digits when t is small. 16-bit leaves are computed in float, and rounded
+/// once: the weights and the state.
 template <class Weights, class State, class Rate, class Options = adam_options>
 constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& state, const Weights& gradients,
                                           const Rate& rate, const Options& o = {}, source where = source::here()) {
   const called_at user(operand(state.mean_weight, where.file, where.line), "adam");
   const auto averaged = [](const auto& decay, const value& average, const auto& next) {
-    return decay * average + (1 - decay) * next;
+    return decay * widened(average) + (1 - decay) * next;
   };
+  const auto beta1 = detail::widened_number(o.beta1), beta2 = detail::widened_number(o.beta2);
   State s = state;
-  s.mean = tree_map([&](const value& m, const value& g) { return averaged(o.beta1, m, g); }, state.mean, gradients);
-  s.square = tree_map([&](const value& v, const value& g) { return averaged(o.beta2, v, g * g); }, state.square,
-                      gradients);
-  s.mean_weight = averaged(o.beta1, state.mean_weight, 1);
-  s.square_weight = averaged(o.beta2, state.square_weight, 1);
+  s.mean = tree_map([&](const value& m, const value& g) { return averaged(beta1, m, widened(g)); }, state.mean,
+                    gradients);
+  s.square = tree_map([&](const value& v, const value& g) { return averaged(beta2, v, widened(g) * widened(g)); },
+                      state.square, gradients);
+  s.mean_weight = averaged(beta1, state.mean_weight, 1);
+  s.square_weight = averaged(beta2, state.square_weight, 1);
   const value mean_weight = detail::as_number(s.mean_weight), square_weight = detail::as_number(s.square_weight);
+  const auto by = detail::widened_number(rate), epsilon = detail::widened_number(o.epsilon),
+             decay = detail::widened_number(o.weight_decay);
   const auto updated = [&](const value& w, const value& m, const value& v) {
-    const value direction = (m / mean_weight) / (sqrt(v / square_weight) + o.epsilon);
+    const value direction = (m / mean_weight) / (sqrt(v / square_weight) + epsilon), wide = widened(w);
     if constexpr (std::same_as<Options, adam_options>)
-      if (o.weight_decay == 0) return w - rate * direction;
-    return w - rate * (direction + o.weight_decay * w);
+      if (o.weight_decay == 0) return in_type(wide - by * direction, element_in(w));
+    return in_type(wide - by * (direction + decay * wide), element_in(w));
   };
-  return {tree_map(updated, weights, s.mean, s.square), s};
+  const Weights moved = tree_map(updated, weights, s.mean, s.square);
+  s.mean = detail::in_types_of(state.mean, s.mean);
+  s.square = detail::in_types_of(state.square, s.square);
+  s.mean_weight = in_type(s.mean_weight, element_in(state.mean_weight));
+  s.square_weight = in_type(s.square_weight, element_in(state.square_weight));
+  return {moved, s};
 }
 
 }}} // namespace cleave::v0::optim

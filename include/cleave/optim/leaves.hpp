@@ -21,11 +21,23 @@ constexpr value as_number(value x) {
   return x;
 }
 
+/// A number that is given, as a literal or as a rank-0 value, in the type in which 16-bit leaves are computed.
+template <class T>
+constexpr auto widened_number(const T& x) {
+  if constexpr (is_number<T>) return x;
+  else return as_number(widened(x));
+}
 /// A number that is given, as a literal or as a rank-0 value.
 template <class T>
   requires is_number<T>
 constexpr T as_number(T x) {
   return x;
+}
+
+/// Leaves that were computed in float, rounded to the types of others.
+template <class Tree>
+constexpr Tree in_types_of(const Tree& types, const Tree& tree) {
+  return tree_map([](const value& t, const value& x) { return in_type(x, element_in(t)); }, types, tree);
 }
 
 /// The widest of the types in which the leaves are added up. Faults: not_floating.
