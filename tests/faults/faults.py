@@ -43,7 +43,7 @@ statement(f, "s.backwards = n.backwards;")
 statement(f, "s.combine = n.combine;")
 f = "rules/reduction.hpp"
 expression(f, "apply(op::div, g, summed(apply.cast(hit, e)))", "g", "unit:Gradient.*")
-expression(f, "apply(op::equal, zeros, apply.number(1, e))", "apply(op::equal, zeros, apply.number(2, e))", "unit:Gradient.*")
+expression(f, "apply(op::mul, before, after)", "before", "unit:Gradient.*")
 f = "rules/elementwise.hpp"
 statement(f, "if ((broadcast & ~has) != 0) part = times_count(c, part, broadcast & ~has, n.where);", "", "unit:Gradient.*")
 expression(f, "c.in().elementwise(op::mul, std::array{g, count}, where)", "g", "unit:Gradient.*")
