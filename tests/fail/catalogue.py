@@ -31,7 +31,7 @@ WITHOUT_PROGRAM = {
 # Static assertions about the library itself, which no user program reaches.
 OF_THE_LIBRARY = re.compile(r"cleave: not an (elementwise )?op of ")
 
-ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective"}
+ROLES = {"op": "the operation", "dim": "the dim", "axis": "the axis", "collective": "the collective", "repair": "the repair"}
 
 
 def sentences() -> dict[str, str]:

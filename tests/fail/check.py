@@ -5,13 +5,14 @@
 
 Lines of the program that this script reads:
   // expect: some words "a phrase"   every word, and every quoted phrase, must occur in what the compiler prints
-  // expect: op=dot dim=embed        facts by their roles (op, dim, axis, collective), which the compiler prints as types
+  // expect: op=dot dim=embed        facts by their roles (op, dim, axis, collective, repair), which the compiler prints as types
   // expect-gcc:  // expect-clang:   the same, for one compiler
   // lines: 30 why                   the most lines that the compiler may print, where they are more than 25; lines-clang, lines-gcc
   // errors-gcc: 2 why               the same for errors that are no fault of the library, where a compiler counts one as several
   // of: the compiler                no sentence of the library: catalogue.py leaves the program out
   // flags: -Werror=unused-result    options of the compiler, for a warning that is expected
   // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
+  // repair: x + h, where a is x, b is h    the proposed repairs are written in place of x + h in the user's line, and must compile
   // alone: why                      a program that is not in a batch; one with flags is not in a batch either
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
@@ -35,16 +36,23 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 from catalogue import sentences
 
 
 # More than fits on a screen is not read.
 MOST_LINES = 25
-FACT = re.compile(r"(op|dim|axis|collective)=(.*)")
-NOTE = re.compile(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs|flags|alone):\s*(.*)")
+FACT = re.compile(r"(op|dim|axis|collective|repair)=(.*)")
+REPAIR = re.compile(r'repaired_by<((?:(?:, )?(?:cleave::)?(?:v0::)?text<[^>]*>\{"[^"]*"\})+) ?>')
+NOTE = re.compile(r"\s*//\s*(expect|expect-gcc|expect-clang|lines|lines-gcc|lines-clang|errors-gcc|errors-clang|needs|flags|repair|alone):\s*(.*)")
 FAULTS = set(sentences())
 COUNT = re.compile(r"\d+ (errors?|warnings?)( and \d+ errors?)? generated\.")
+
+
+def repairs_in(output: str) -> list[str]:
+    """The proposed repairs. Compilers print each in pieces."""
+    return list(dict.fromkeys("".join(re.findall(r'"([^"]*)"', pieces)) for pieces in REPAIR.findall(output)))
 
 
 def occurs(word: str, output: str) -> bool:
@@ -52,6 +60,8 @@ def occurs(word: str, output: str) -> bool:
     if not fact:
         return word in output
     role, name = fact.groups()
+    if role == "repair":
+        return name in repairs_in(output)
     return re.search(rf'\b{role}_named<(cleave::(v0::)?)?text<[^>]*>\{{"{re.escape(name)}"\}}', output) is not None
 
 
@@ -66,6 +76,7 @@ class Program:
         self.wanted: list[str] = []
         self.flags: list[str] = []
         self.runtime, self.alone, self.here, self.most, self.errors = False, False, None, MOST_LINES, 1
+        self.repaired = ("", "")
         for number, line in enumerate(self.text, 1):
             if match := NOTE.match(line):
                 self.read(*match.groups(), clang)
@@ -84,6 +95,8 @@ class Program:
             self.alone = True
         elif key == "alone":
             self.alone = True
+        elif key == "repair":
+            self.repaired = tuple(text.split(", where "))
         elif key == "lines":
             self.most = int(text.split()[0])
         elif key == "errors":
@@ -130,7 +143,42 @@ class Program:
         lines = [line for line in output if not re.match(r"In file included from |\s+from ", line)]
         if len(lines) > self.most:
             found.append(f"{len(lines)} lines of diagnostics, more than {self.most}")
+        if self.repaired[0] and not self.repairs(output):
+            found.append("no repair is proposed")
         return found
+
+    def repairs(self, output: list[str]) -> list[list[str]]:
+        """The program with each of the repairs that the diagnostics propose, in namespaces of their own."""
+        mistake, names = self.repaired
+        if not mistake:
+            return []
+        operands = dict(name.split(" is ") for name in names.split(", "))
+        found = []
+        for text in repairs_in("\n".join(output)):
+            written = re.sub(r"\b[a-f]\b", lambda letter: operands[letter.group()], text)
+            lines = [line for line in self.text if not line.startswith("static_assert(plan") and line != "int main() {}"]
+            at = lines.index(self.text[self.here - 1])
+            lines[at] = re.sub(rf"(?<!\w){re.escape(mistake)}(?!\w)", lambda _: written, lines[at], count=1)
+            found.append(lines)
+        return found
+
+
+def unrepaired(arguments: argparse.Namespace, clang: bool, programs: list[tuple[Program, list[str]]], options: list[str]) -> list[str]:
+    """What the compiler prints about the programs with the repairs that their diagnostics propose."""
+    all_repairs = [(program, lines) for program, output in programs for lines in program.repairs(output)]
+    if not all_repairs:
+        return []
+    here = pathlib.Path(__file__).resolve().parent
+    texts = {line: None for _, lines in all_repairs for line in lines if line.startswith("#include <")}
+    parts = ([] if options else [f'#include "{here / "names.hpp"}"']) + list(texts)
+    for number, (program, lines) in enumerate(all_repairs):
+        parts.append(f'namespace repaired_{number} {{\n#line 1 "{program.path}"')
+        parts += ["" if line.startswith("#include") else line for line in lines]
+        parts.append("}")
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder, "repaired.cpp")
+        source.write_text("\n".join(parts) + "\n", encoding="utf-8")
+        return diagnostics(arguments, clang, programs[0][0].runtime, options, str(source))
 
 
 def options_of(arguments: argparse.Namespace, clang: bool, runtime: bool) -> list[str]:
@@ -179,7 +227,10 @@ def check_one(arguments: argparse.Namespace, clang: bool, program: Program) -> i
     if arguments.precompile and first == '#include "names.hpp"':
         options = options + precompiled(arguments.precompile, "all" if program.runtime else "names", clang)
     output = diagnostics(arguments, clang, program.runtime, options, program.path)
-    return told(program, output, program.mistakes() or program.differences(output))
+    found = program.mistakes() or program.differences(output)
+    if wrong := unrepaired(arguments, clang, [(program, output)], options):
+        found += ["a proposed repair does not compile:", *wrong]
+    return told(program, output, found)
 
 
 def space_of(name: str) -> str:
@@ -238,8 +289,8 @@ def check_batch(arguments: argparse.Namespace, clang: bool, programs: list[Progr
     source = arguments.into
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(batched(chosen), encoding="utf-8")
-    options = precompiled(arguments.precompile, "all" if runtime else "names", clang)
-    shares, strays = divided(diagnostics(arguments, clang, runtime, options, str(source)), {program.name for program in chosen})
+    options_of_batch = precompiled(arguments.precompile, "all" if runtime else "names", clang)
+    shares, strays = divided(diagnostics(arguments, clang, runtime, options_of_batch, str(source)), {program.name for program in chosen})
     failed = bool(strays)
     for block in strays:
         print("\n".join(block))
@@ -251,6 +302,9 @@ def check_batch(arguments: argparse.Namespace, clang: bool, programs: list[Progr
             options = sys.argv[:sys.argv.index("--batch")]
             print(f"alone: {shlex.join([sys.executable, *options, program.path])}")
             print("If it passes alone, another program of the batch hides its error: write '// alone: why' into it.\n")
+    if wrong := unrepaired(arguments, clang, [(program, shares[program.name]) for program in chosen], options_of_batch):
+        failed = True
+        print("\n".join(["A proposed repair does not compile:", *wrong]))
     print(f"{len(chosen)} programs: {' '.join(program.name for program in chosen)}")
     return 1 if failed else 0
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace cleave { inline namespace v0 {
 
@@ -27,6 +28,12 @@ template <text Name>
 struct axis_named {};
 template <text Name>
 struct collective_named {};
+/// What to write in place of the operation with operands a, b, c: text in pieces, since clang prints no long ones.
+/// After it the bytes that this moves, at the sizes that the plan expects.
+template <text... Pieces>
+struct repaired_by {};
+template <std::int64_t Bytes>
+struct moved_bytes {};
 template <std::int64_t Number>
 struct expected {};
 template <std::int64_t Number>
@@ -97,6 +104,42 @@ struct with_fact<rejected<Fault, Facts...>, true, Fact> {
   using type = rejected<Fault, Facts..., Fact>;
 };
 
+/// Where a text is cut into pieces of at most 30 characters, after a space if there is one.
+struct text_cuts {
+  std::size_t at[16]{};
+  std::size_t pieces = 0;
+
+  constexpr explicit text_cuts(std::string_view all) {
+    while (at[pieces] < all.size() && pieces < 15) {
+      const std::size_t from = at[pieces], space = all.substr(from, 30).rfind(' ');
+      const bool rest = all.size() - from <= 30;
+      at[++pieces] = rest ? all.size() : from + (space == std::string_view::npos ? 30 : space + 1);
+    }
+  }
+};
+template <class Source, std::size_t Which>
+struct repair_fact {
+  static constexpr auto& one = Source::repaired::all.of[Which];
+  static constexpr text_cuts cuts{one.view()};
+  template <std::size_t... I>
+  static repaired_by<text_of<cuts.at[I + 1] - cuts.at[I]>(one.view().substr(cuts.at[I]))...> joined(
+      std::index_sequence<I...>);
+  using type = decltype(joined(std::make_index_sequence<cuts.pieces>{}));
+};
+/// `Rejected` with the repairs that Source computes, if it does.
+template <class Rejected, class Source, std::size_t From = 0>
+struct with_repairs {
+  using type = Rejected;
+};
+template <fault Fault, class... Facts, class Source, std::size_t From>
+  requires(From < Source::repaired::all.count)
+struct with_repairs<rejected<Fault, Facts...>, Source, From> {
+  static constexpr std::int64_t bytes = Source::repaired::all.of[From].bytes;
+  using text = rejected<Fault, Facts..., typename repair_fact<Source, From>::type>;
+  using priced = typename with_fact<text, bytes >= 0, moved_bytes<bytes>>::type;
+  using type = typename with_repairs<priced, Source, From + 1>::type;
+};
+
 /// `rejected` with the facts of Source::found, a static constexpr verdict.
 template <class Source>
 struct reject {
@@ -115,7 +158,8 @@ struct reject {
   using which = typename with_fact<what, !found.dim.empty(), about>::type;
   using over = typename with_fact<which, !found.axis.empty(), axis_named<axis>>::type;
   using due = typename with_fact<over, sized, expected<found.expected>>::type;
-  using type = typename with_fact<due, sized, got<found.got>>::type;
+  using known = typename with_fact<due, sized, got<found.got>>::type;
+  using type = typename with_repairs<known, Source>::type;
 };
 
 /// Reports the fault of Source, if it has one, when the member `type` is completed.

@@ -200,6 +200,8 @@ struct graph {
   bool outputs_pinned = false;
   /// The first fault met while recording.
   verdict found{};
+  /// The operation that has it, if a repair can be computed from its operands.
+  indexed_vector<node> refused{};
 
   constexpr int find_dim(std::string_view name) const {
     // Most names differ in their lengths, which constant evaluation compares at once.

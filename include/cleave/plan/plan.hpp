@@ -8,6 +8,7 @@
 #include <cleave/plan/hints.hpp>
 #include <cleave/plan/options.hpp>
 #include <cleave/plan/partition.hpp>
+#include <cleave/plan/repairs.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <initializer_list>
@@ -115,6 +116,13 @@ struct plan_of {
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
+  /// What to write in place of an operation that was refused. A class, so that only rejected plans compute it.
+  struct repaired {
+    static constexpr repair_list all = [] {
+      const graph g = recording<Body, Signature>::record();
+      return repairs_of(g, hints_for(g));
+    }();
+  };
   static constexpr const auto& frozen = detail::frozen_or_reported<plan_of>::value;
   static constexpr verdict found = frozen.found;
   static constexpr const auto& buffers = frozen.buffers;

@@ -71,6 +71,11 @@ class graph_writer {
     made_.found = {what, said_at(where),  origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected,
                    got,  origin_.gradient};
   }
+  /// The same of an operation whose operands say what to write instead.
+  constexpr void refuse_node(const node& n, fault what, std::string_view dim, std::string_view axis = {}) {
+    if (made_.found.ok()) made_.refused.push_back(n);
+    refuse(what, name_of(n), n.where, dim, axis);
+  }
 
  protected:
   /// A value that the user pinned as unreduced may only be used where its reduction commutes; implicitly reducing it
@@ -96,7 +101,7 @@ class graph_writer {
     if (partial_operands_of(n.code, of, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
-    refuse(fault::unreduced_into_nonlinear, name_of(n), n.where, {}, made_.mesh.axes[a].name);
+    refuse_node(n, fault::unreduced_into_nonlinear, {}, made_.mesh.axes[a].name);
     return false;
   }
 
@@ -108,7 +113,7 @@ class graph_writer {
         const dim_id d = types[k]->dims.items[i];
         if (n.type.has(d)) continue;
         if (!outer) {
-          refuse(fault::dims_do_not_broadcast, name_of(n), n.where, made_.dims[d].name);
+          refuse_node(n, fault::dims_do_not_broadcast, made_.dims[d].name);
           return false;
         }
         if (n.type.rank == max_rank) {

@@ -14,8 +14,10 @@ constexpr value recorded_annotation(recorder& in, op code, value x, const spec& 
   if (!in.resolve(s, n.type, name_of(code), where, n.pin, n.pinned)) return {&in, no_node};
   const node& from = in.at(x);
   for (int i = 0; i < n.type.rank && code == op::constrain && from.code == op::constrain; ++i)
-    if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i])
-      return in.fail(fault::pinned_layouts_conflict, "constrain", where, in.made().dims[n.type[i]].name);
+    if ((from.pinned & n.pinned) >> i & 1 && from.pin[i] != n.pin[i]) {
+      in.refuse_node(n, fault::pinned_layouts_conflict, in.made().dims[n.type[i]].name);
+      return {&in, no_node};
+    }
   if (code == op::reshard) n.pinned = narrowed((1u << n.type.rank) - 1u);
   return in.push(n);
 }

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/cost/reshard.hpp>
+#include <cleave/record/recorder.hpp>
+
+namespace cleave { inline namespace v0 {
+
+/// What to write in place of a refused operation, whose operands are called a, b and c. `bytes` is the price of the
+/// move that it adds, -1 if it adds none.
+struct repair {
+  char text[120]{};
+  std::size_t size = 0;
+  std::int64_t bytes = -1;
+
+  constexpr void add(std::string_view part) {
+    for (std::size_t i = 0; i < part.size() && size < sizeof text; ++i) text[size++] = part[i];
+  }
+  constexpr std::string_view view() const { return {text, size}; }
+};
+/// The repairs that pass the check, at most two.
+struct repair_list {
+  repair of[2]{};
+  std::size_t count = 0;
+};
+
+namespace detail {
+
+class repair_search {
+ public:
+  constexpr repair_search(const graph& g, const sizes& s) : g_(g), sizes_(s) {}
+
+  constexpr repair_list run() {
+    if (g_.refused.empty() || g_.found.gradient) return found_;
+    const node& n = g_.refused[0];
+    if (g_.found.fault == fault::dims_do_not_broadcast && n.arity == 2) broadcasts(n);
+    if (g_.found.fault == fault::unreduced_into_nonlinear) reduces(n);
+    if (g_.found.fault == fault::pinned_layouts_conflict) moves(n);
+    return found_;
+  }
+
+ private:
+  constexpr const node& operand_of(const node& n, int k) const { return g_.nodes[n.in.items[k]]; }
+  constexpr void push(const repair& r, bool passes) {
+    if (passes && found_.count < std::size(found_.of)) found_.of[found_.count++] = r;
+  }
+
+  /// Records the operation again, with complete operands of the same types, of which the one at `widened` is broadcast
+  /// along `dims`.
+  constexpr bool passes(const node& n, int widened, const indexed_vector<dim_ref>& dims) const {
+    recorder in(g_.mesh);
+    indexed_vector<value> args;
+    for (int k = 0; k < n.arity; ++k) args.push_back(in.input(operand_of(n, k).type.element, spec_of(n, k)));
+    if (widened >= 0) args[as_size(widened)] = in.broadcast(args[as_size(widened)], dims, n.where);
+    static_cast<void>(in.elementwise(n.code, args, n.where));
+    return in.made().found.ok();
+  }
+  constexpr spec spec_of(const node& n, int k) const {
+    spec s;
+    s.mesh = g_.mesh;
+    const tensor_type& type = operand_of(n, k).type;
+    for (int i = 0; i < type.rank; ++i) s.dims.push_back(placement(dim_ref{g_.dims[type[i]].name}));
+    return s;
+  }
+
+  /// The operand that has the fewer elements is the one to broadcast. Of a product without a common dim, `dot` says the
+  /// same.
+  constexpr void broadcasts(const node& n) {
+    const tensor_type &a = operand_of(n, 0).type, &b = operand_of(n, 1).type;
+    const int widened = a.rank <= b.rank ? 0 : 1;
+    indexed_vector<dim_ref> all;
+    for (int i = 0; i < a.rank; ++i) all.push_back(dim_ref{g_.dims[a[i]].name});
+    for (int i = 0; i < b.rank; ++i)
+      if (!a.has(b[i])) all.push_back(dim_ref{g_.dims[b[i]].name});
+    if (n.code == op::mul && (a.set() & b.set()).empty() && a.rank + b.rank <= max_rank) {
+      repair r;
+      r.add("dot(a, b)");
+      push(r, true);
+    }
+    repair r;
+    const std::string_view sign = sign_of(n.code);
+    if (sign.empty()) r.add(name_of(n)), r.add("(");
+    for (int k = 0; k < 2; ++k) {
+      if (k == 1) r.add(sign.empty() ? ", " : sign);
+      if (k != widened) {
+        r.add(letters[k]);
+        continue;
+      }
+      r.add("broadcast("), r.add(letters[k]);
+      for (const dim_ref& d : all) r.add(", "), r.add(d.name);
+      r.add(")");
+    }
+    if (sign.empty()) r.add(")");
+    push(r, passes(n, widened, all));
+  }
+
+  /// The operand that is unreduced, complete on every device; and sharded over the same axis, for half of the bytes.
+  constexpr void reduces(const node& n) {
+    for (int k = 0; k < n.arity; ++k) {
+      const node& from = operand_of(n, k);
+      if (!from.pin.is_partial()) continue;
+      const bool checked = !is_elementwise(n.code) || passes(n, -1, {});
+      push(resharded(k, from, from.pin.reduced()), checked);
+      repair least;
+      for (int i = 0; i < from.type.rank; ++i)
+        if (const repair r = resharded(k, from, scattered(from.pin, i)); least.bytes < 0 || r.bytes < least.bytes)
+          least = r;
+      push(least, checked && least.bytes >= 0);
+      return;
+    }
+  }
+  static constexpr layout scattered(const layout& from, int position) {
+    layout to = from.reduced();
+    for (int axis = 0; axis < max_axes; ++axis)
+      if ((from.partial_bits() >> axis & 1u) != 0) to.append(position, axis);
+    return to;
+  }
+  /// A value that is pinned twice moves from the first layout to the second.
+  constexpr void moves(const node& n) {
+    const node& from = operand_of(n, 0);
+    layout to = from.pin;
+    for (int i = 0; i < n.type.rank; ++i)
+      if ((n.pinned >> i & 1) != 0) to.clear(i), to.set(i, n.pin[i]);
+    push(resharded(0, from, to), true);
+  }
+  constexpr repair resharded(int k, const node& from, const layout& to) const {
+    repair r;
+    r.add("reshard("), r.add(letters[k]), r.add(", mesh(");
+    for (int i = 0; i < from.type.rank; ++i) {
+      if (i != 0) r.add(", ");
+      r.add(g_.dims[from.type[i]].name);
+      const axis_list axes = to[i];
+      for (int j = 0; j < axes.size(); ++j) r.add(" / "), r.add(g_.mesh.axes[as_size(axes[j])].name);
+    }
+    r.add("))");
+    const path p = find_path(shape_of(from.type, sizes_), size_of(from.type.element), from.pin, to, sizes_.axes,
+                             policy::time());
+    r.bytes = p.price.bytes;
+    return r;
+  }
+
+  static constexpr std::string_view letters[] = {"a", "b", "c", "d", "e", "f"};
+  static constexpr std::string_view sign_of(op code) {
+    switch (code) {
+      case op::add: return " + ";
+      case op::sub: return " - ";
+      case op::mul: return " * ";
+      case op::div: return " / ";
+      case op::equal: return " == ";
+      case op::not_equal: return " != ";
+      case op::less: return " < ";
+      case op::less_equal: return " <= ";
+      case op::greater: return " > ";
+      case op::greater_equal: return " >= ";
+      case op::logical_and: return " & ";
+      case op::logical_or: return " | ";
+      default: return {};
+    }
+  }
+
+  const graph& g_;
+  const sizes& sizes_;
+  repair_list found_{};
+};
+
+} // namespace detail
+
+/// Repairs of the operation that was refused, computed for its operands. Each was recorded again and passed. A graph of
+/// a derivative has none, since the user wrote no such operation.
+constexpr repair_list repairs_of(const graph& g, const sizes& s) { return detail::repair_search(g, s).run(); }
+
+}} // namespace cleave::v0
