@@ -116,7 +116,7 @@ constexpr policy policy_of(const machine& m) {
 }
 
 /// Machines to start from. Rates are those of the sources. The efficiencies of TPU v3 and v4 were chosen so that the
-/// published runs of docs/24-machines-and-time.md fit best; those of the others were not compared with measurements.
+/// published runs of docs/25-machines-and-time.md fit best; those of the others were not compared with measurements.
 namespace machines {
 
 /// A ring of TPU wires: `bytes` a second of a device over both neighbours.
