@@ -200,6 +200,43 @@ TEST(movement, gradients_of_random_programs) {
   EXPECT_GT(tried, 500);
 }
 
+// By an offset that only the run knows: a device fetches no more than it lacks, although it may need everything.
+TEST(movement, run_time_offsets_fetch_what_is_elsewhere) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 4});
+  const auto bytes_of = [&](const auto& f, bool gathered) {
+    recorder in(mesh);
+    const dim_ref e{"e", 16};
+    spec sharded, whole, none;
+    sharded.mesh = whole.mesh = none.mesh = mesh;
+    sharded.dims = whole.dims = {placement(e)};
+    sharded.dims[0].axes.push_back("x");
+    const value x = in.input(element::f64, sharded), by = in.input(element::i32, none);
+    const value y = f(x, by);
+    spec result = gathered ? whole : sharded;
+    result.dims[0].dim.name = in.made().dims[in.at(y).type[0]].name;
+    result.dims[0].dim.extent = in.made().dims[in.at(y).type[0]].extent;
+    in.output(y, element::f64, result);
+    const graph g = in.take();
+    EXPECT_TRUE(g.found.ok());
+    const sizes at = sizes_for(g);
+    const program p = partition(g, at, policy::bytes_first(0));
+    std::vector<host_array> data{host_array(shape_of(g.nodes[g.inputs[0]].type, at)), host_array(shape{}, 5)};
+    for (std::size_t i = 0; i < 16; ++i) data[0].data[i] = static_cast<double>(i);
+    const simulated got = simulate(p, at, data);
+    EXPECT_EQ(got.problem, "");
+    EXPECT_EQ(first_difference(evaluate(g, at, data)[0].data, got.results[0].data, 0), -1);
+    return bytes(p, at);
+  };
+  const auto rolled = [](const value& x, const value& by) { return roll(x, dim_ref{"e"}, by); };
+  const auto sliced = [](const value& x, const value& by) {
+    return dynamic_slice(x, dim_ref{"e"}, dim_ref{"part", 14}, by);
+  };
+  EXPECT_EQ(bytes_of(rolled, true), 12 * 8);
+  EXPECT_EQ(bytes_of(rolled, false), 4 * 8);
+  EXPECT_EQ(bytes_of(sliced, true), 12 * 8);
+}
+
 // In groups, with stride, dilation and padding, against nested loops.
 TEST(movement, convolutions_are_what_they_say) {
   constexpr std::int64_t rows = 11, groups = 2, ins = 3, outs = 2, taps = 3, stride = 2, dilation = 2, low = 3,

@@ -52,10 +52,12 @@ constexpr range held_source(const exchange_part& p, const dim_map& m, const coor
   return held(s[m.from], axes_of_source(p, m), at, s.axes);
 }
 
-/// If the offset is known only when the step runs: all of it may be on other devices.
-constexpr needed_indices needed_somewhere(const exchange_part& p, const dim_map& m, range wanted, const sizes& s) {
-  const std::int64_t blocks = s.axes.product(axes_of_source(p, m)), all = std::min(wanted.size(), s[m.from]);
-  return {all, blocks == 1 ? all : 0, std::min<std::int64_t>(blocks, 2)};
+/// If the offset is known only when the step runs: all that other devices have may be needed of them, no more.
+constexpr needed_indices needed_somewhere(const exchange_part& p, const dim_map& m, range wanted, const coordinates& at,
+                                          const sizes& s) {
+  const std::int64_t extent = s[m.from], blocks = s.axes.product(axes_of_source(p, m));
+  const std::int64_t all = std::min(wanted.size(), extent), elsewhere = extent - held_source(p, m, at, s).size();
+  return {all, std::max<std::int64_t>(all - elsewhere, 0), all == extent ? blocks : std::min<std::int64_t>(blocks, 2)};
 }
 /// Two dims that are merged: each index of the major one has a range of the minor one.
 constexpr needed_indices needed_of_merged(const exchange_part& p, const dim_map& major, const dim_map& minor,
@@ -108,7 +110,7 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
 constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, const coordinates& at, const sizes& s) {
   const dim_map& m = p.maps[map];
   const range wanted = held(s[m.to], p.made[p.to.find(m.to)], at, s.axes);
-  if (m.at_run_time != 0) return needed_somewhere(p, m, wanted, s);
+  if (m.at_run_time != 0) return needed_somewhere(p, m, wanted, at, s);
   for (std::size_t other = 0; other < p.maps.size(); ++other) {
     const dim_map& o = p.maps[other];
     if (other == map || o.to != m.to) continue;
