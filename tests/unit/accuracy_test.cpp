@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cleave/expr/mathematics.hpp>
+#include <cleave/ops/complex_functions.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/ops/table.hpp>
 
@@ -20,6 +21,7 @@
 
 // Every elementwise function of the lists and its derivatives, as the kernels compute them in float and double, beside
 // the values of mpmath in tests/accuracy/points.txt. A function in the lists without points there is a failure.
+// Functions of complex numbers are beside those in complex_points.txt.
 
 namespace {
 
@@ -165,6 +167,100 @@ TEST(Accuracy, OfEveryFunctionAndDerivative) {
     else compare<double>(f->second, in, what);
   }
   for (const std::string& name : without) ADD_FAILURE() << "tests/accuracy/points.py has no points of " << name;
+}
+
+/// A function of one or two complex numbers.
+template <class R>
+std::array<R, 2> of_complex(const std::string& name, const std::vector<R>& x) {
+  using namespace cleave::detail;
+  using parts = complex_parts<R>;
+  const auto found = [&]() -> parts {
+    if (name == "exp") return complex_function<op::exp>(x[0], x[1]);
+    if (name == "log") return complex_function<op::log>(x[0], x[1]);
+    if (name == "tanh") return complex_function<op::tanh>(x[0], x[1]);
+    if (name == "sqrt") return complex_function<op::sqrt>(x[0], x[1]);
+    if (name == "rsqrt") return complex_function<op::rsqrt>(x[0], x[1]);
+    if (name == "sin") return complex_function<op::sin>(x[0], x[1]);
+    if (name == "cos") return complex_function<op::cos>(x[0], x[1]);
+    if (name == "abs") return {std::hypot(x[0], x[1]), 0};
+    const parts first{x[0], x[1]}, second{x[2], x[3]};
+    if (name == "div") return complex_quotient(first, second);
+    if (name == "pow") return complex_power(first, second);
+    ADD_FAILURE() << "no function of complex numbers: " << name;
+    return {};
+  }();
+  return {found.re, found.im};
+}
+
+/// Errors are relative to the larger part, but what is not finite, and the sign of 0, is so part by part.
+template <class R>
+void compare_complex(const std::string& name, std::istringstream& line, const std::string& what) {
+  std::vector<R> x;
+  std::string text, exact[2];
+  while (line >> text && text != "=") x.push_back(static_cast<R>(std::strtold(text.c_str(), nullptr)));
+  line >> exact[0] >> exact[1];
+  const std::array<R, 2> got = of_complex<R>(name, x);
+  long double want[2], size = 0;
+  for (int i = 0; i < 2; ++i) {
+    want[i] = std::strtold(exact[i].c_str() + (exact[i][0] == '~' ? 1 : 0), nullptr);
+    if (std::isfinite(want[i])) size = std::max(size, std::fabs(want[i]));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const R part = got[static_cast<std::size_t>(i)];
+    const bool any_sign = exact[i][0] == '~';
+    const auto wrong = [&] {
+      std::ostringstream s;
+      s << "part " << i << " of " << what << " is " << part << " and not " << exact[i];
+      return s.str();
+    };
+    const R near = static_cast<R>(want[i]);
+    if (!std::isfinite(near) || (part == 0 && want[i] == 0)) {
+      EXPECT_EQ(std::isnan(part), std::isnan(near)) << wrong();
+      if (std::isnan(near)) continue;
+      EXPECT_EQ(std::fabs(part), std::fabs(near)) << wrong();
+      EXPECT_TRUE(any_sign || std::signbit(part) == std::signbit(near)) << wrong();
+    } else {
+      const int exponent = std::max(size == 0 ? 0 : std::ilogb(size) + 1, std::numeric_limits<R>::min_exponent);
+      const long double unit = std::ldexp(1.0L, exponent - std::numeric_limits<R>::digits);
+      EXPECT_LE(static_cast<double>(std::fabs(static_cast<long double>(part) - want[i]) / unit), 4) << wrong();
+    }
+  }
+}
+
+TEST(Accuracy, OfComplexFunctionsAtOrdinaryAndSpecialPoints) {
+  std::ifstream file("tests/accuracy/complex_points.txt");
+  ASSERT_TRUE(file) << "tests/accuracy/complex_points.txt is missing";
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    std::istringstream in(line);
+    std::string name, type;
+    in >> name >> type;
+    const std::string what = line.substr(0, line.find(" ="));
+    if (type == "c64") compare_complex<float>(name, in, what);
+    else compare_complex<double>(name, in, what);
+  }
+  EXPECT_GT(lines, 500);
+}
+
+// C99, G.5.1: what a quotient and a power of zeros and infinities are.
+TEST(Accuracy, OfComplexQuotientsAtSpecialPoints) {
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto quotient = [](double a, double b, double c, double d) {
+    return cleave::detail::complex_quotient<double>({a, b}, {c, d});
+  };
+  EXPECT_EQ(quotient(1, 0, 0, 0).re, infinity);
+  EXPECT_EQ(quotient(-1, 2, 0, 0).im, infinity);
+  EXPECT_EQ(quotient(-1, 2, 0, 0).re, -infinity);
+  EXPECT_EQ(quotient(infinity, 1, 2, 0).re, infinity);
+  EXPECT_EQ(quotient(infinity, nan, 2, 1).re, infinity);
+  EXPECT_EQ(quotient(1, 1, infinity, 0).re, 0);
+  EXPECT_EQ(quotient(1, 1, infinity, infinity).re, 0);
+  EXPECT_EQ(quotient(1, 1, -infinity, nan).re, 0);
+  EXPECT_TRUE(std::isnan(quotient(0, 0, 0, 0).re));
+  EXPECT_TRUE(std::isnan(quotient(infinity, 0, infinity, 0).re));
+  const auto power = cleave::detail::complex_power<float>({0, 0}, {0, 0});
+  EXPECT_EQ(power.re, 1);
+  EXPECT_EQ(power.im, 0);
 }
 
 } // namespace

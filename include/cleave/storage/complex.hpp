@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/ops/complex_functions.hpp>
 #include <cleave/ops/scalar.hpp>
 #include <cleave/type/abstract.hpp>
 
 #include <Kokkos_Complex.hpp>
 
+#include <cmath>
 #include <complex>
 
 // Complex elements: Kokkos' type, which the rooms that plan do not see. std::complex, which is not for devices and
@@ -59,24 +61,15 @@ struct scalar_op<Code, Kokkos::complex<R>> {
     else if constexpr (Code == op::conj) return T(a.real(), -a.imag());
     else if constexpr (Code == op::real) return a.real();
     else if constexpr (Code == op::imag) return a.imag();
-    else if constexpr (Code == op::abs) return Kokkos::abs(a);
-    else if constexpr (Code == op::exp) return Kokkos::exp(a);
-    else if constexpr (Code == op::log) return Kokkos::log(a);
-    else if constexpr (Code == op::tanh) return Kokkos::tanh(a);
-    else if constexpr (Code == op::sqrt) return Kokkos::sqrt(a);
-    else if constexpr (Code == op::rsqrt) return T(1) / Kokkos::sqrt(a);
-    else if constexpr (Code == op::sin) return Kokkos::sin(a);
-    else {
-      static_assert(Code == op::cos, "cleave: not an op of one complex number");
-      return Kokkos::cos(a);
-    }
+    else if constexpr (Code == op::abs) return std::hypot(a.real(), a.imag());
+    else return made(detail::complex_function<Code>(a.real(), a.imag()));
   }
   CLEAVE_FUNCTION static auto of(T a, T b) {
     if constexpr (Code == op::add) return a + b;
     else if constexpr (Code == op::sub) return a - b;
     else if constexpr (Code == op::mul) return a * b;
-    else if constexpr (Code == op::div) return a / b;
-    else if constexpr (Code == op::pow) return Kokkos::pow(a, b);
+    else if constexpr (Code == op::div) return made(detail::complex_quotient(parts(a), parts(b)));
+    else if constexpr (Code == op::pow) return made(detail::complex_power(parts(a), parts(b)));
     else if constexpr (Code == op::equal) return a == b;
     else {
       static_assert(Code == op::not_equal, "cleave: not an op of two complex numbers");
@@ -88,6 +81,10 @@ struct scalar_op<Code, Kokkos::complex<R>> {
   {
     return predicate ? a : b;
   }
+
+ private:
+  CLEAVE_FUNCTION static detail::complex_parts<R> parts(T a) { return {a.real(), a.imag()}; }
+  CLEAVE_FUNCTION static T made(detail::complex_parts<R> a) { return {a.re, a.im}; }
 };
 
 template <>
