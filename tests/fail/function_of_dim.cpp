@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "this cannot be an operand here" not_an_operand op=exp function_of_dim.cpp:@here
+// expect: "a value or a tensor as its first operand" names_alone op=exp function_of_dim.cpp:@here
 // mend: Write `exp(iota<float>(x, embed))` for the indices of a dim.
 #include "names.hpp"
 

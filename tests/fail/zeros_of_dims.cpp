@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "this cannot be an operand here" not_an_operand op=zeros_like zeros_of_dims.cpp:@here
+// expect: "a value or a tensor as its first operand" names_alone op=zeros_like zeros_of_dims.cpp:@here
 // mend: Write `zeros_like(x)` of a value that has these dims.
 #include "names.hpp"
 

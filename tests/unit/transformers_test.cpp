@@ -399,12 +399,14 @@ TEST(Attention, TurnsPairsByTheirPositions) {
 }
 
 /// Grouped heads, turned by their positions, causal: x [position, embed], maps [embed, heads, group, head], [embed,
-/// heads, head] twice, and back.
+/// heads, head] twice, and back; then the biases of these maps, if there are any.
 std::vector<double> self_attention_by_hand(std::span<const host_array> a) {
   constexpr std::size_t P = 6, E = 3, N = 2, G = 2, H = 2;
-  const auto mapped = [&](const host_array& w, std::size_t columns, bool turns) {
+  const auto mapped = [&](std::size_t which, std::size_t columns, bool turns) {
+    const host_array& w = a[which];
     std::vector<double> out(P * columns, 0);
     for (std::size_t p = 0; p < P; ++p) {
+      for (std::size_t c = 0; a.size() > 5 && c < columns; ++c) out[p * columns + c] = a[which + 4].data[c];
       for (std::size_t e = 0; e < E; ++e)
         for (std::size_t c = 0; c < columns; ++c)
           out[p * columns + c] += a[0].data[p * E + e] * w.data[e * columns + c];
@@ -418,11 +420,12 @@ std::vector<double> self_attention_by_hand(std::span<const host_array> a) {
     return out;
   };
   std::vector<host_array> heads_of{a[0], a[0], a[0]};
-  heads_of[0].data = mapped(a[1], N * G * H, true);
-  heads_of[1].data = mapped(a[2], N * H, true);
-  heads_of[2].data = mapped(a[3], N * H, false);
+  heads_of[0].data = mapped(1, N * G * H, true);
+  heads_of[1].data = mapped(2, N * H, true);
+  heads_of[2].data = mapped(3, N * H, false);
   const std::vector<double> mixed = attention_by_hand(heads_of, 1, P, P, N, G, H, before);
   std::vector<double> out(P * E, 0);
+  for (std::size_t i = 0; a.size() > 5 && i < out.size(); ++i) out[i] = a[8].data[i % E];
   for (std::size_t p = 0; p < P; ++p)
     for (std::size_t c = 0; c < N * G * H; ++c)
       for (std::size_t e = 0; e < E; ++e) out[p * E + e] += mixed[p * N * G * H + c] * a[4].data[c * E + e];
@@ -435,6 +438,14 @@ value attending_to_itself(std::span<const value> a, const How& how) {
                             nn::self_attention_options{how, nn::causal{}, [](const value& v) { return v; }, 100},
                             dim_ref{"heads"}, dim_ref{"group"});
 }
+value attending_with_biases(std::span<const value> a) {
+  const nn::attention_weights w{nn::linear_weights{a[1], a[5]}, nn::linear_weights{a[2], a[6]},
+                                nn::linear_weights{a[3], a[7]}, nn::linear_weights{a[4], a[8]}};
+  return nn::self_attention(a[0], w, embed, attended,
+                            nn::self_attention_options{nn::all_scores{}, nn::causal{}, [](const value& v) { return v; },
+                                                       100},
+                            dim_ref{"heads"}, dim_ref{"group"});
+}
 TEST(Attention, OfASequenceToItself) {
   const std::vector<size_of_dim> sizes{{"position", 6}, {"source", 6}, {"embed", 3},
                                        {"heads", 2},    {"group", 2},  {"head", 2}};
@@ -443,6 +454,10 @@ TEST(Attention, OfASequenceToItself) {
                                         {{"embed", "heads", "head"}},
                                         {{"embed", "heads", "head"}},
                                         {{"heads", "group", "head", "embed"}}};
+  std::vector<argument> with_biases = arguments;
+  for (const argument& bias : {argument{{"heads", "group", "head"}}, argument{{"heads", "head"}},
+                               argument{{"heads", "head"}}, argument{{"embed"}}})
+    with_biases.push_back(bias);
   std::vector<size_of_dim> cut_sizes = sizes;
   cut_sizes[0].extent = cut_sizes[1].extent = 2;
   cut_sizes.push_back({"ring", 3});
@@ -450,6 +465,8 @@ TEST(Attention, OfASequenceToItself) {
   cut[0].dims = {"ring", "position", "embed"};
   const auto in_order = [](const value& x) { return ordered(x, {"position", "embed"}); };
   check({{"all scores", sizes, arguments, [=](auto a) { return in_order(attending_to_itself(a, nn::all_scores{})); },
+          self_attention_by_hand},
+         {"with biases", sizes, with_biases, [=](auto a) { return in_order(attending_with_biases(a)); },
           self_attention_by_hand},
          {"in blocks", sizes, arguments,
           [=](auto a) { return in_order(attending_to_itself(a, nn::in_blocks{dim<"blocks", 3>{}})); },

@@ -78,6 +78,9 @@ CLEAVE_FAULT(too_many_fields, "an aggregate of tensors has at most 64 fields; ne
 CLEAVE_FAULT(layouts_tie, "two layouts of this value cost the same; constrain it to choose")
 CLEAVE_FAULT(result_count, "the function returns or takes a different number of tensors than is expected of it")
 CLEAVE_FAULT(no_such_argument, "a gradient is taken with respect to an argument that the function does not have")
+CLEAVE_FAULT(number_in_tree,
+             "tree_map takes aggregates of values with the same leaves; a number for all leaves belongs into the "
+             "function: tree_map([](auto x) { return 0.5 * x; }, g)")
 CLEAVE_FAULT(loss_not_scalar,
              "a gradient needs a loss: the first result of the function must be a rank-0 floating-point number")
 CLEAVE_FAULT(not_differentiable,
@@ -135,6 +138,9 @@ CLEAVE_FAULT(member_of_tensor,
 CLEAVE_FAULT(not_an_operand,
              "this cannot be an operand here; in a function, operands are its values and numbers, so pass tensors, "
              "Views and other data as its arguments")
+CLEAVE_FAULT(names_alone,
+             "an operation has a value or a tensor as its first operand, which says the mesh, the extents and the "
+             "element type: zeros_like(x), iota(x, row), sum(x, row)")
 CLEAVE_FAULT(no_operator, "values and tensors have no such operator; see the list of operations")
 CLEAVE_FAULT(short_circuit, "values and tensors have no && and ||; write & and |, with each comparison in parentheses")
 CLEAVE_FAULT(
@@ -168,8 +174,10 @@ CLEAVE_FAULT(
     fraction_into_integers,
     "a floating-point number is written into a tensor of integers or bools; convert it first: static_cast<int>(number)")
 CLEAVE_FAULT(size_is_fixed, "a size is given for a dim or an axis whose type fixes another one")
-CLEAVE_FAULT(results_in_tuple,
-             "results are written into tensors by into: f(x).into(a, b) in place of std::tie(a, b) = f(x)")
+CLEAVE_FAULT(
+    results_in_tuple,
+    "results are written into tensors by into, each an argument of its own: f(x).into(a, b) in place of std::tie(a, "
+    "b) = f(x) and f(x).into(std::tie(a, b))")
 CLEAVE_FAULT(index_negative,
              "an index that is looked up does not count from the end; write count<int>(x, row) - 1 for the last one")
 CLEAVE_FAULT(value_of_a_body,
@@ -224,6 +232,10 @@ CLEAVE_FAULT(not_a_fill,
 CLEAVE_FAULT(
     not_an_option,
     "a plan takes options after the function, each an object: expect<batch, 1024>{}, without<kind::all_gather>{}")
+CLEAVE_FAULT(
+    types_swapped,
+    "tensors of two types, with other dims, layouts or element types, do not swap their memory; move the elements "
+    "by assignment: c = a, then a = b and b = c, with a tensor c of the type of a")
 CLEAVE_FAULT(name_missing, "the name of a dim or an axis is a template argument, text in quotes that is not empty")
 CLEAVE_FAULT(not_assignable,
              "only a statement, a tensor or a number can be assigned to a tensor; write elements through view() or "

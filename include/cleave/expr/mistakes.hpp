@@ -370,6 +370,11 @@ constexpr cleave::value fma(cleave::detail::standard_operand x, cleave::detail::
   return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<"fma">, Once>),
          cleave::detail::reported(x.from);
 }
+template <cleave::Statement A, cleave::Statement B>
+  requires(!same_as<A, B>)
+void swap(A&, B&) {
+  say(cleave::rejection<cleave::fault::types_swapped, A, B>);
+}
 template <size_t I, same_as<cleave::value> V>
 constexpr cleave::value get(const V& x) {
   return say(cleave::rejection<cleave::fault::value_unpacked, cleave::got<I>, V>), cleave::detail::reported(x);

@@ -254,6 +254,12 @@ template <class D>
 constexpr value concat(std::initializer_list<value> all, const D&) {
   return say(rejection<fault::dims_in_braces, op_named<"concat">, D>), detail::reported(*all.begin());
 }
+/// The same of tensors.
+template <class D>
+  requires std::convertible_to<const D&, dim_ref>
+constexpr detail::absorbed_statement concat(std::initializer_list<detail::standard_tensor>, const D&) {
+  return say(rejection<fault::dims_in_braces, op_named<"concat">, D>), detail::absorbed_statement{};
+}
 
 /// The elements that each index sees around it; see `window`. Up to three dims at once, corners included. The new dims
 /// come last, in order. Faults: window_open, too_many_pieces, dim_used_twice.

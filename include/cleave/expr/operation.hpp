@@ -34,13 +34,16 @@ struct elementwise_call {
     if (in == nullptr) return {};
     constexpr const user_entry& entry = elementwise_operation<Op>;
     if constexpr (entry.arity == 0) return in->fail(fault::already_reported, entry.name, where);
-    if constexpr (entry.arity != N) return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
-    std::array<value, N> values{};
-    for (std::size_t i = 0; i < N; ++i) {
-      values[i] = in->value_of(args[i], entry.name, type);
-      if (args[i].from.number && !from_number) values[i] = in->number_as(values[i], type, entry.name, args[i].where);
+    if constexpr (entry.arity != N) {
+      return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
+    } else {
+      std::array<value, N> values{};
+      for (std::size_t i = 0; i < N; ++i) {
+        values[i] = in->value_of(args[i], entry.name, type);
+        if (args[i].from.number && !from_number) values[i] = in->number_as(values[i], type, entry.name, args[i].where);
+      }
+      return in->elementwise(op::user, values, where, element::none, false, &entry);
     }
-    return in->elementwise(op::user, values, where, element::none, false, &entry);
   }
 };
 
@@ -63,6 +66,12 @@ struct operation {
   }
   constexpr value operator()(operand x, operand y, operand z) const {
     return detail::elementwise_call<Op>::record(std::array{x, y, z});
+  }
+
+  /// A mistake: too many operands. Fault: operand_count.
+  template <std::convertible_to<operand>... X>
+  constexpr value operator()(operand x, operand y, operand z, operand fourth, const X&... more) const {
+    return detail::elementwise_call<Op>::record(std::array{x, y, z, fourth, operand(more)...});
   }
 
   template <class... X>

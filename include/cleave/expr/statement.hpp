@@ -68,6 +68,12 @@ struct [[nodiscard("a statement computes nothing before it is assigned: y = f(x)
   void into(Results&... results) const {
     run(*this, results...);
   }
+  /// A mistake: `f(x).into(loss, std::tie(a, b))`. Fault: results_in_tuple.
+  template <class... Results>
+    requires((!std::is_lvalue_reference_v<Results> && detail::is_tuple<std::remove_const_t<Results>>) || ...)
+  void into(Results&&...) const {
+    say(rejection<fault::results_in_tuple, got<sizeof...(Results)>>);
+  }
   /// Allocates the results and runs the statement into them: `auto [loss, grads] = value_and_grad(f)(params,
   /// batch).make()`. Works for gradients, whose types follow from the arguments. Use `into` for other functions, and if
   /// nothing should be allocated.
@@ -241,7 +247,7 @@ constexpr decltype(auto) as_operand(const A& a) {
   else return (a);
 }
 template <class Op, class... A>
-inline constexpr fault misuse = NamesAlone<A...> ? fault::not_an_operand : fault::wrong_arguments;
+inline constexpr fault misuse = NamesAlone<A...> ? fault::names_alone : fault::wrong_arguments;
 template <class A, class B>
 inline constexpr fault misuse<op_named<"max">, A, B> =
     std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;

@@ -57,5 +57,11 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   });
   return made;
 }
+/// A mistake: a number in place of an aggregate. Fault: number_in_tree.
+template <class F, class First, class... Rest>
+  requires(Number<First> || (Number<Rest> || ...))
+constexpr auto tree_map(F&&, const First& first, const Rest&...) {
+  return say(rejection<fault::number_in_tree, First, Rest...>), first;
+}
 
 }} // namespace cleave::v0

@@ -3,13 +3,25 @@
 #pragma once
 
 #include <cleave/nn/attention.hpp>
+#include <cleave/nn/feed_forward.hpp>
 #include <cleave/nn/rotary.hpp>
 
 #include <functional>
 
 namespace cleave { inline namespace v0 { namespace nn {
 
-/// The weights of an attention layer: from `embed` to heads, and back.
+namespace detail {
+/// A kernel, or a kernel with a bias.
+template <class W>
+concept LinearMap = std::convertible_to<const W&, operand> || requires(const W& w) { operand(w.bias); };
+template <LinearMap W, class... D>
+constexpr value projected(const value& x, const W& w, const D&... over) {
+  if constexpr (requires { w.bias; }) return linear(x, w, over...);
+  else return dot(x, w, over...);
+}
+} // namespace detail
+
+/// The weights of an attention layer: from `embed` to heads, and back. Each is a tensor or `linear_weights`.
 template <class Query, class Key, class Out>
 struct attention_weights {
   Query query;
@@ -45,8 +57,8 @@ self_attention_options(H, M, P, double) -> self_attention_options<H, M, P>;
 /// and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the name of
 /// `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only the
 /// last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
-template <class Q, class K, class O, class How = all_scores, class Mask = no_mask, class Pin = std::identity,
-          std::convertible_to<dim_ref>... Heads>
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class How = all_scores, class Mask = no_mask,
+          class Pin = std::identity, std::convertible_to<dim_ref>... Heads>
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
                                const self_attention_options<How, Mask, Pin>& o, const Heads&... heads) {
   const called_at user(x, "self_attention");
@@ -60,14 +72,23 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
     return rotary(v, at, d.head, o.rotary_base);
   };
   const value other = rename(x, d.position, d.source);
-  const value q = turned(o.pin(dot(x, w.query, embed)), d.position),
-              k = turned(o.pin(dot(other, w.key, embed)), d.source), v = o.pin(dot(other, w.value, embed));
+  const value q = turned(o.pin(detail::projected(x.from, w.query, embed)), d.position),
+              k = turned(o.pin(detail::projected(other, w.key, embed)), d.source),
+              v = o.pin(detail::projected(other, w.value, embed));
   const value mixed = [&] {
     if constexpr (requires { How::ring; }) return ring_attention(q, k, v, d, How::ring, o.mask);
     else if constexpr (requires { How::block; }) return blocked_attention(q, k, v, d, How::block, o.mask);
     else return attention(q, k, v, d, o.mask);
   }();
-  return dot(o.pin(mixed), w.out, heads..., d.head);
+  return detail::projected(o.pin(mixed), w.out, heads..., d.head);
+}
+
+/// A mistake: weights that are neither tensors nor linear maps. Fault: not_an_operand.
+template <class Q, class K, class O, class... Rest>
+  requires(!(detail::LinearMap<Q> && detail::LinearMap<K> && detail::LinearMap<O>))
+constexpr auto self_attention(operand x, const attention_weights<Q, K, O>&, dim_ref, const attention_dims&,
+                              const Rest&...) {
+  return say(rejection<fault::not_an_operand, op_named<"self_attention">, Q, K, O>), x.from;
 }
 
 /// The base of rotary position embedding; 0: no rotation.

@@ -58,4 +58,10 @@ auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args..
   }
 }
 
+/// A mistake: the layouts of these results do not follow from the arguments. Fault: not_for_make.
+template <class F, class... Args>
+auto made(const expression<F, Args...>&) {
+  return say(rejection<fault::not_for_make, F>), detail::absorbed_statement{};
+}
+
 }} // namespace cleave::v0
