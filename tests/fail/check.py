@@ -12,7 +12,8 @@ Lines of the program that this script reads:
   // of: the compiler                no sentence of the library: catalogue.py leaves the program out
   // flags: -Werror=unused-result    options of the compiler, for a warning that is expected
   // needs: runtime                  compile with Kokkos, Kokkos Kernels and MPI, else with the core headers alone
-  // repair: x + h, where a is x, b is h    the proposed repairs are written in place of x + h in the user's line, and must compile
+  // repair: x + h, where a is x, b is h    the proposed repairs are written in place of x + h, in the user's line or, if it lacks
+                                    the text, in the first line with it, and must compile
   // alone: why                      a program that is not in a batch; one with flags is not in a batch either
   ... // here                        marks the user's line; the word @here in an expectation is its number
   // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
@@ -96,7 +97,8 @@ class Program:
         elif key == "alone":
             self.alone = True
         elif key == "repair":
-            self.repaired = tuple(text.split(", where "))
+            mistake, _, names = text.partition(", where ")
+            self.repaired = (mistake, names)
         elif key == "lines":
             self.most = int(text.split()[0])
         elif key == "errors":
@@ -152,12 +154,14 @@ class Program:
         mistake, names = self.repaired
         if not mistake:
             return []
-        operands = dict(name.split(" is ") for name in names.split(", "))
+        operands = dict(name.split(" is ") for name in names.split(", ") if name)
         found = []
         for text in repairs_in("\n".join(output)):
-            written = re.sub(r"\b[a-f]\b", lambda letter: operands[letter.group()], text)
+            written = re.sub(r"\b[a-f]\b", lambda letter: operands[letter.group()], text) if operands else text
             lines = [line for line in self.text if not line.startswith("static_assert(plan") and line != "int main() {}"]
             at = lines.index(self.text[self.here - 1])
+            if mistake not in lines[at]:
+                at = next(number for number, line in enumerate(lines) if mistake in line and not line.startswith("//"))
             lines[at] = re.sub(rf"(?<!\w){re.escape(mistake)}(?!\w)", lambda _: written, lines[at], count=1)
             found.append(lines)
         return found

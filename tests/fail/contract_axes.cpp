@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a collective that the contract forbids" contract_broken line<@here> op=dot collective=all_reduce axis=model
+// expect: repair=only_over<model>{}
+// repair: only_over<data>{}
 // mend: Allow the axis, `only_over<data, model>`. Or take the result as the operation leaves it, `mesh(batch / data,
 // mend: embed, cleave::unreduced(model))`, and reduce it outside of the contract.
 #include "names.hpp"

@@ -120,7 +120,9 @@ struct plan_of {
   struct repaired {
     static constexpr repair_list all = [] {
       const graph g = recording<Body, Signature>::record();
-      return repairs_of(g, hints_for(g));
+      if (!g.found.ok()) return repairs_of(g, hints_for(g));
+      const program p = make();
+      return kept_contract(p, p.found, hints_for(g));
     }();
   };
   static constexpr const auto& frozen = detail::frozen_or_reported<plan_of>::value;

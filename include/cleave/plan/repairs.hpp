@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/cost/reshard.hpp>
+#include <cleave/plan/options.hpp>
 #include <cleave/record/recorder.hpp>
 
 namespace cleave { inline namespace v0 {
@@ -16,6 +17,11 @@ struct repair {
 
   constexpr void add(std::string_view part) {
     for (std::size_t i = 0; i < part.size() && size < sizeof text; ++i) text[size++] = part[i];
+  }
+  constexpr void add(std::int64_t number) {
+    if (number >= 10) add(number / 10);
+    const char digit = narrowed('0' + number % 10);
+    add(std::string_view(&digit, 1));
   }
   constexpr std::string_view view() const { return {text, size}; }
 };
@@ -169,5 +175,27 @@ class repair_search {
 /// Repairs of the operation that was refused, computed for its operands. Each was recorded again and passed. A graph of
 /// a derivative has none, since the user wrote no such operation.
 constexpr repair_list repairs_of(const graph& g, const sizes& s) { return detail::repair_search(g, s).run(); }
+
+/// The tightest contract of the same kind that the plan keeps.
+constexpr repair_list kept_contract(const program_view& p, const verdict& found, const sizes& at) {
+  repair r;
+  if (found.fault == fault::workspace_too_large) {
+    r.add("at_most_workspace<"), r.add(workspace(p, at)), r.add(">{}");
+  } else if (found.fault == fault::contract_broken && found.expected != found.got) {
+    r.add("at_most<"), r.add(bytes(p, at)), r.add(">{}");
+  } else if (found.fault == fault::contract_broken && !found.axis.empty()) {
+    axis_set used = 0;
+    for (const step& s : p.steps)
+      if (is_collective(s)) used = used | s.axes;
+    for (int a = 0; a < p.mesh.size(); ++a)
+      if ((used >> a & 1) != 0) r.add(r.size == 0 ? "only_over<" : ", "), r.add(p.mesh.axes[as_size(a)].name);
+    r.add(">{}");
+  }
+  repair_list found_repairs;
+  if (r.size == 0) return found_repairs;
+  if (found.fault == fault::contract_broken) r.bytes = bytes(p, at);
+  found_repairs.of[found_repairs.count++] = r;
+  return found_repairs;
+}
 
 }} // namespace cleave::v0
