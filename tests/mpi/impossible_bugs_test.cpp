@@ -17,7 +17,7 @@
 // Bugs of other systems that were silent (docs/24-bugs-you-cannot-write.md): the same program in several layouts, on
 // all meshes, has the values and gradients of one device. Extents are uneven on purpose.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
@@ -276,4 +276,4 @@ TEST(impossible_bugs, gradient_through_partial_sums) {
                  wanted, 1);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE

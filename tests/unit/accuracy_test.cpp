@@ -23,7 +23,7 @@
 // the values of mpmath in tests/accuracy/points.txt. A function in the lists without points there is a failure.
 // Functions of complex numbers are beside those in complex_points.txt.
 
-namespace {
+namespace CLEAVE_SOURCE {
 
 using namespace cleave;
 
@@ -263,4 +263,4 @@ TEST(Accuracy, OfComplexQuotientsAtSpecialPoints) {
   EXPECT_EQ(power.im, 0);
 }
 
-} // namespace
+} // namespace CLEAVE_SOURCE
