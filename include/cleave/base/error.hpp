@@ -61,6 +61,14 @@ struct environment_error : error {
 struct memory_error : error {
   using error::error;
 };
+/// Layout rules that are data are malformed, or name a dim, an axis or an argument that is not there.
+struct layout_error : error {
+  using error::error;
+};
+/// A function cannot be recorded or planned at run time; the compiler would say the same sentence.
+struct plan_error : error {
+  using error::error;
+};
 /// A number argument is outside of its allowed range.
 struct number_error : error {
   using error::error;

@@ -11,18 +11,7 @@
 
 // The sentences of exceptions about plans that are made at run time.
 
-namespace cleave { inline namespace v0 {
-
-/// Layout rules that are data are malformed, or name a dim, an axis or an argument that is not there.
-struct layout_error : error {
-  using error::error;
-};
-/// A function cannot be recorded or planned; the compiler would say the same sentence.
-struct plan_error : error {
-  using error::error;
-};
-
-namespace wording {
+namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Write rules as `dim / axis`, with commas between them.
 [[gnu::cold]] inline std::string rule_malformed(std::string_view text) {
@@ -61,6 +50,4 @@ namespace wording {
   return sentence({text});
 }
 
-} // namespace wording
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::wording

@@ -210,7 +210,8 @@ class layout_search {
 
 /// Searches the layouts of groups of tensors for the least predicted time on a machine, among those that fit its
 /// memory; if none fits, for the least memory. Small spaces are enumerated. In large ones a local search changes one
-/// or two entries of the tables at a time. Memory is that of the first device. Throws plan_error if no layout has a plan.
+/// or two entries of the tables at a time. Memory is that of the first device. Throws plan_error if no layout has a
+/// plan.
 inline search_result search(const study& s, const std::vector<searched_group>& groups, std::vector<named_size> sizes,
                             const machine& m, const search_options& options = {}) {
   return detail::layout_search(s, groups, std::move(sizes), m, options).run();
