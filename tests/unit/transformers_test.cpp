@@ -683,7 +683,7 @@ TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
 
 TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
   // With scores in thousands the softmax is saturated: all experts but the first have the probability 0.
-  for (const auto [two, scale] : {std::pair(false, 1.0), std::pair(true, 1.0), std::pair(true, 5000.0)}) {
+  for (const auto& [two, scale] : {std::pair(false, 1.0), std::pair(true, 1.0), std::pair(true, 5000.0)}) {
     const std::vector<size_of_dim> sizes{{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}, {"hidden", 3}};
     const layer experts{"experts",
                         sizes,
