@@ -132,7 +132,7 @@ struct with_repairs {
   using type = Rejected;
 };
 template <fault Fault, class... Facts, class Source, std::size_t From>
-  requires(From < Source::repaired::all.count)
+  requires(Fault != fault::already_reported && From < Source::repaired::all.count)
 struct with_repairs<rejected<Fault, Facts...>, Source, From> {
   static constexpr std::int64_t bytes = Source::repaired::all.of[From].bytes;
   using text = rejected<Fault, Facts..., typename repair_fact<Source, From>::type>;
