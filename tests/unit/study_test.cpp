@@ -192,7 +192,8 @@ TEST(study, counts_the_memory_of_a_device) {
 
 inline constexpr cleave::machine far_apart = cleave::machines::a100.with(model, cleave::link{1e-3, 1e8});
 TEST(study, plans_for_the_rates_of_a_machine) {
-  static_assert(cleave::on<far_apart>::rule.byte == 1 / 1e8 && cleave::on<far_apart>::rule.message == 1e-3);
+  static_assert(cleave::for_machine<far_apart>::rule.byte == 1 / 1e8 &&
+                cleave::for_machine<far_apart>::rule.message == 1e-3);
   static_assert(cleave::policy_of(cleave::machines::a100).byte == 1 / 22e9);
   EXPECT_EQ(cleave::machines::h100.link_of("x").near, 8);
   EXPECT_EQ(far_apart.link_of("model").bandwidth, 1e8);

@@ -242,10 +242,10 @@ constexpr prediction predict(const planned<Plan, Verdict>& plan, const machine& 
   return predict(plan.view(), plan.sized(named), m);
 }
 
-/// Plans for the rates of a machine instead of the default ones: `with(f, on<cluster>{})`, where `cluster` is a
-/// constant of namespace scope.
+/// Plans for the rates of a machine instead of the default ones: `with(f, for_machine<cluster>{})`, where `cluster` is
+/// a constant of namespace scope.
 template <const machine& Machine>
-struct on : option_tag {
+struct for_machine : option_tag {
   static constexpr policy rule = policy_of(Machine);
 };
 
