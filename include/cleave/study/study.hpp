@@ -155,7 +155,7 @@ class studied_plan {
         static_cast<double>(memory.total()) / gib, static_cast<double>(memory.arguments) / gib,
         static_cast<double>(memory.results) / gib, static_cast<double>(memory.workspace.total()) / gib);
     if (m.memory > 0) add(" of %.4g", m.memory / gib);
-    text += "\n";
+    text += '\n';
     for (const auto& [key, all] : collectives)
       add("  %3d x %-18s over %-12s %-8s %12.4f GB %10.4g s %5.1f %%\n", all.count, std::get<0>(key).c_str(),
           std::get<1>(key).c_str(), std::get<2>(key) ? "in loops" : "", all.bytes / 1e9, all.seconds,
