@@ -330,7 +330,7 @@ void expect_ignored_rows() {
   Rows rows(g, {5, 2});
   cleave::tensor<double, mesh(word)> sums(g, {6});
   table.fill_by([](const auto& at) { return static_cast<double>(1 + 2 * at[0] + at[1]); });
-  constexpr int id[] = {4, 0, 2, 0, 4};
+  static constexpr int id[] = {4, 0, 2, 0, 4};
   using number = typename Ids::element_type;
   ids.fill_by([](const auto& at) { return static_cast<number>(id[at[0]]); });
   const auto expect_rows_but = [&](int ignored) {
