@@ -116,7 +116,7 @@ void set_element(unsigned char* data, cleave::element e, double x) {
 /// Complex numbers are two elements.
 std::int64_t numbers_in(cleave::element e) { return e == cleave::element::c64 ? 2 : 1; }
 std::vector<double> whole(const cleave::tensor_state& t, const cleave::layout& where) {
-  const std::vector<unsigned char> bytes = cleave::gather_bytes(t, where);
+  const cleave::indexed_vector<unsigned char> bytes = cleave::gather_bytes(t, where, [] {});
   const std::size_t size = static_cast<std::size_t>(size_of(t.element) / numbers_in(t.element));
   std::vector<double> all(bytes.size() / size);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = element_at(bytes.data() + i * size, t.element);
