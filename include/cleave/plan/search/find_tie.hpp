@@ -27,7 +27,8 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
   for (std::size_t v = 0; v < m.count; ++v) {
     if ((m.traits.at[v] & elementwise_op) == 0) continue;
     const node& n = m.node_at(v);
-    if (n.arity < 2 || !must_move(m, a, v)) continue;
+    // Nobody can constrain a value of a derivative.
+    if (n.arity < 2 || n.gradient || !must_move(m, a, v)) continue;
     // The operands that have a say, and whether the node follows one of them already.
     static_vector<strategy, max_arity> ways;
     bool follows = false;
