@@ -102,10 +102,12 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
   }
 }
 
+/// Every third program goes through the memory of the host.
+comm::gpu_aware staging_of(unsigned seed) { return seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware_mode(); }
+
 /// What a plan predicts is what the exchange asks for, where all goes through MPI, and no less elsewhere. Whether it is
 /// anything.
 bool check_memory(grid_state& grid, grid_state& by_mpi, const comm::exchange_spec& e) {
-  comm::gpu_aware_mode() = comm::gpu_aware::automatic;
   const std::int64_t predicted = comm::room_of(e, grid.here()).bytes(e.out.type.element);
   if (comm::staged()) return predicted > 0;
   EXPECT_EQ(comm::exchange<>(by_mpi, e).needs().memory, predicted);
@@ -142,15 +144,16 @@ TEST(exchange, of_random_programs) {
         for (const step& s : planned.steps)
           // The elements here are doubles; what is reversed may be the indices that are cast to them.
           if (s.kind == step_kind::exchange && planned.buffers[s.out].type.element == element::f64) {
-            comm::gpu_aware_mode() = seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware::automatic;
-            check(*grid, planned, s, at, place, seed);
+            {
+              const support::setting staged(comm::gpu_aware_mode(), staging_of(seed));
+              check(*grid, planned, s, at, place, seed);
+            }
             packing += check_memory(*grid, *by_mpi, comm::exchange_of(planned, s, at));
             ++run;
             regions += has_neighbours(planned.buffers[s.out]);
           }
       }
     }
-  comm::gpu_aware_mode() = comm::gpu_aware::automatic;
   EXPECT_GT(run, 200);
   EXPECT_GT(regions, 50);
   EXPECT_TRUE(support::ranks() == 1 || support::over_ranks(packing) > 20);
@@ -256,16 +259,16 @@ TEST(exchange, together_as_one_by_one) {
         }
       }
       if (specs.size() < 2) continue;
-      comm::gpu_aware_mode() = seed % 3 == 0 ? comm::gpu_aware::never : comm::gpu_aware::automatic;
-      check_together(*grid, specs, seed);
+      {
+        const support::setting staged(comm::gpu_aware_mode(), staging_of(seed));
+        check_together(*grid, specs, seed);
+      }
       ++run;
-      comm::gpu_aware_mode() = comm::gpu_aware::automatic;
       const std::int64_t predicted = comm::joined_scratch(specs, grid->here());
       if (comm::staged()) continue;
       EXPECT_EQ(comm::joined_exchange<>(*by_mpi, specs).needs().memory, predicted) << "seed " << seed;
     }
   }
-  comm::gpu_aware_mode() = comm::gpu_aware::automatic;
   EXPECT_GT(run, 50);
 }
 

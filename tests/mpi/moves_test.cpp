@@ -260,14 +260,12 @@ TEST(moves, counts_beyond_the_limit) {
 
 /// The same moves with every message staged through host memory.
 TEST(moves, staged) {
-  const comm::gpu_aware before = comm::gpu_aware_mode();
-  comm::gpu_aware_mode() = comm::gpu_aware::never;
+  const support::setting all(comm::gpu_aware_mode(), comm::gpu_aware::never);
   check_all<float>(1, {shape_with({8, 16}), shape_with({5, 3})}, reduction::sum, 1);
   check_all<double>(2, {shape_with({8, 4}), shape_with({9, 5})}, reduction::sum, 3);
   comm::count_limit() = 3;
   check_all<double>(2, {shape_with({9, 5})}, reduction::sum, 5);
   comm::count_limit() = std::numeric_limits<int>::max();
-  comm::gpu_aware_mode() = before;
 }
 
 /// Axes of size 1 and moves within a device call nothing.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace support {
@@ -46,6 +47,20 @@ class only_mpi {
 
  private:
   cleave::comm::transport before_;
+};
+
+/// While one lives, a setting of the library is another.
+template <class T>
+class setting {
+ public:
+  setting(T& of_library, T value) : of_library_(of_library), before_(std::exchange(of_library, value)) {}
+  ~setting() { of_library_ = before_; }
+  setting(const setting&) = delete;
+  setting& operator=(const setting&) = delete;
+
+ private:
+  T& of_library_;
+  T before_;
 };
 
 /// Allocations by operator new in this process so far.

@@ -54,9 +54,8 @@ void check_ring() {
 TEST(transformers, attention_around_a_ring) { check_ring(); }
 // What is under way while others compute has host memory of its own.
 TEST(transformers, attention_around_a_ring_through_the_host) {
-  cleave::comm::gpu_aware_mode() = cleave::comm::gpu_aware::never;
+  const support::setting staged(cleave::comm::gpu_aware_mode(), cleave::comm::gpu_aware::never);
   check_ring();
-  cleave::comm::gpu_aware_mode() = cleave::comm::gpu_aware::automatic;
 }
 
 // As layers of a loop that are computed again in the backward pass.

@@ -91,6 +91,10 @@ inline bool due(int count, const MPI_Request requests[], double& last) {
   }
   return known && last <= now();
 }
+/// A handle that MPI gives out again is another request: what had it ended in a way that is not seen here.
+inline void begins(MPI_Request request) {
+  if (pending* const ended = find(request)) ended->data = MPI_REQUEST_NULL;
+}
 inline void forget(int count, const MPI_Request requests[]) {
   for (int i = 0; i < count; ++i)
     for (auto p = under_way().begin(); p != under_way().end(); ++p)
@@ -104,6 +108,7 @@ inline void forget(int count, const MPI_Request requests[]) {
 
 /// After a message was sent, whose request this is.
 inline void sent(std::int64_t bytes, int target, int tag, MPI_Comm comm, MPI_Request request) {
+  detail::begins(request);
   if (!is_slow()) return;
   double& idle = detail::idle_from();
   idle = (idle > detail::now() ? idle : detail::now()) + static_cast<double>(bytes) / simulated().bandwidth;
@@ -116,6 +121,7 @@ inline void sent(std::int64_t bytes, int target, int tag, MPI_Comm comm, MPI_Req
 }
 /// After a receive was posted, whose request this is.
 inline void posted(int source, int tag, MPI_Comm comm, MPI_Request request) {
+  detail::begins(request);
   if (!is_slow()) return;
   detail::pending& p = detail::under_way().emplace_back();
   p.data = request;
