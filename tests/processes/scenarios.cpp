@@ -182,6 +182,28 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
        x = x + 1.0;
        return 0;
      }},
+    {"local_after_mpi",
+     [](int argc, char** argv, session& s) {
+       s.start_mpi(argc, argv);
+       s.start_kokkos(argc, argv);
+       const int me = rank();
+       const cleave::grid g = all_ranks();
+       Rows x(g, {4, 4}), z(g, {4, 4});
+       const Number n(g, {});
+       s.end_mpi();
+       x.fill(1);
+       const Rows y = x;
+       z = y;
+       x.fill_by([](const auto& at) { return static_cast<double>(at[1]); });
+       n.fill(7);
+       double sum = 0;
+       for (std::int64_t i = 0; i < x.local_size(); ++i) sum += 100 * x.data()[i] + 10 * y.data()[i] + z.data()[i];
+       const bool right = sum == static_cast<double>(x.local_size()) * (150 + 10 + 1) && n.item() == 7;
+       std::printf("rank %d: what stays here is %s\n", me, right ? "right" : "a wrong value");
+       // Even what would not communicate, if a plan runs it.
+       x = x + 1.0;
+       return 0;
+     }},
     {"grid_after_mpi",
      [](int argc, char** argv, session& s) {
        s.start_mpi(argc, argv);
@@ -378,6 +400,13 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
          throw std::runtime_error("all could fill");
        });
      }},
+    {"no_memory_to_sort",
+     [](int, char**, session&) {
+       const cleave::grid g = all_ranks();
+       const cleave::tensor<double, mesh(item / data)> x(g, {1 << 22});
+       cleave::tensor<double, mesh(item / data)> y(g, {1 << 22});
+       return without_memory(std::uint64_t{1} << 24, [&] { y = sort(x, item); });
+     }},
     {"no_memory_to_copy",
      [](int, char**, session&) {
        // Nothing of this communicates, so the others go on.
@@ -453,8 +482,9 @@ int main(int argc, char** argv) {
   session s;
   int result = 0;
   try {
-    constexpr std::string_view without_a_session[] = {"no_mpi",         "no_kokkos",        "mpi_finalised",
-                                                      "grid_after_mpi", "kokkos_finalised", "fill_after_kokkos"};
+    constexpr std::string_view without_a_session[] = {"no_mpi",           "no_kokkos",      "mpi_finalised",
+                                                      "local_after_mpi",  "grid_after_mpi", "kokkos_finalised",
+                                                      "fill_after_kokkos"};
     if (std::find(std::begin(without_a_session), std::end(without_a_session), name) == std::end(without_a_session)) {
       s.start_mpi(argc, argv);
       s.start_kokkos(argc, argv);

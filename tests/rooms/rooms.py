@@ -71,7 +71,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 BUDGET = {
     "version": 50, "base": 1700, "mesh": 300, "layout": 1100, "type": 500, "graph": 1650, "ops": 1550, "record": 1050,
     "cost": 2550, "program": 2250, "rules": 2400, "autodiff": 550, "expr": 4000, "propagate": 250, "plan": 6700,
-    "study": 1400, "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1250, "grid": 200, "execute": 5250,
+    "study": 1400, "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1300, "grid": 200, "execute": 5250,
     "shards": 50, "object": 150, "tensor": 3300, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000

@@ -33,6 +33,12 @@ struct sorting {
   /// The number of elements for which a sample stands, in whose middle it is; the last one of a block for fewer.
   constexpr std::int64_t stride() const { return block <= samples ? 1 : (block + samples - 1) / samples; }
   constexpr std::int64_t samples_of(std::int64_t length) const { return (length + stride() - 1) / stride(); }
+  /// No device's part of a slice is longer, whatever is sorted. Between two samples of a device there is one stride, so
+  /// each of them shifts a cut by half of that, and the cut itself is a sample.
+  constexpr std::int64_t longest_part() const {
+    const std::int64_t most = block + 2 * devices * (stride() / 2) + stride() + 1;
+    return most < extent ? most : extent;
+  }
   /// The number of slices for which a device decides; the last ones for fewer.
   constexpr std::int64_t decided() const { return (slices + devices - 1) / devices; }
   constexpr std::int64_t decided_by(std::int64_t device) const {

@@ -175,7 +175,14 @@ class row_scatter final : public data_routed, row_transport<T, I> {
   static constexpr bool adds_wider = !std::is_same_v<computed<T>, T>;
   computed<T>* sums_for(T* out) {
     if constexpr (!adds_wider) return out;
-    else return sums_.at_least(elements_);
+    else return first_sums(), sums_.get();
+  }
+  /// In the first run all devices learn whether each of them has memory for it. Collective over the grid then.
+  void first_sums() {
+    if (has_sums_) return;
+    this->grid_.agree_on_memory(finds_memory([&] { sums_.at_least(elements_); }), bytes_of<computed<T>>(elements_),
+                                "sums of 16-bit rows");
+    has_sums_ = true;
   }
   /// Adds the rows of all devices, in the order of the devices.
   void add_all(const T* rows, const I* indices, computed<T>* sums) {
@@ -196,6 +203,7 @@ class row_scatter final : public data_routed, row_transport<T, I> {
 
   std::int64_t elements_;
   kept_memory<computed<T>> sums_{};
+  bool has_sums_ = false;
   /// On a device.
   kept_memory<std::uint64_t> keys_{};
 };

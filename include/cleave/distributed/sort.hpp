@@ -106,14 +106,14 @@ class bound_sort final : public comm::data_routed {
 
   void run(const void* const* in, void* out) override {
     const std::int64_t n = how_.slices * length_;
-    reserve(keys_, indices_, n);
+    if (!has_memory_) take_memory();
     T* const keys = keys_.get();
     std::int32_t* const indices = wants_indices_ ? indices_.get() : nullptr;
     launch("cleave sort", n, gather_slices<T>{as<T>(in[0]), keys, indices, length_, inner_, begin_});
     wait_for_kernels();
     start_.clear();
     for (std::int64_t s = 0; s <= how_.slices; ++s) start_.push_back(s * length_);
-    sort_slices<T>({keys, indices, start_, {}, 0, order_});
+    sort_in_place(keys, indices, {}, 0);
     if (how_.devices == 1) {
       runs_.clear();
       for (std::int64_t s = 0; s < how_.slices; ++s) runs_.add(s * length_, result_at(s, 0), length_, inner_);
@@ -136,6 +136,10 @@ class bound_sort final : public comm::data_routed {
     numbers source{}, target{}, length{};
     std::int64_t elements = 0;
 
+    void reserve(std::int64_t elements_of_all, std::int64_t runs) {
+      const std::size_t n = as_size(elements_of_all / longest + runs);
+      source.reserve(n), target.reserve(n), length.reserve(n);
+    }
     void clear() {
       source.clear(), target.clear(), length.clear();
       elements = 0;
@@ -187,8 +191,51 @@ class bound_sort final : public comm::data_routed {
       keys.at_least(n);
       if (wants_indices_) indices.at_least(n);
     };
-    if (how_.devices == 1) return allocate();
     comm::allocate_everywhere(grid_, bytes_of<T>(n) + (wants_indices_ ? bytes_of<std::int32_t>(n) : 0), allocate);
+  }
+  /// In the first run, the memory that all runs need, whatever they sort: a device that found none in a later one would
+  /// throw alone. Only parts of more than two blocks have to find more, which are those of many devices and odd data.
+  /// Collective over the grid.
+  [[gnu::cold]] void take_memory() {
+    const std::int64_t slices = how_.slices,
+                       own = how_.decided_by(group_.rank) * how_.devices * how_.samples_of(how_.block),
+                       part = slices * std::min(how_.longest_part(), 2 * how_.block + sorting::samples);
+    const bool alone = how_.devices == 1;
+    const std::int64_t here = alone ? slices * length_ : part, there = alone ? 0 : std::max(part, own);
+    const auto keys_and_indices = [&](auto& keys, auto& indices, std::int64_t n) {
+      keys.at_least(n);
+      if (wants_indices_) indices.at_least(n);
+    };
+    const auto take = [&] {
+      keys_and_indices(keys_, indices_, here);
+      keys_and_indices(sent_keys_, sent_indices_, there);
+      keys_and_indices(received_keys_, received_indices_, there);
+      if (on_host) {
+        keys_and_indices(spare_keys_, spare_indices_, here);
+        if (wants_indices_) places_.at_least(here);
+      }
+      start_.reserve(as_size(slices + 1));
+      runs_.reserve(here, slices * std::max(how_.devices, alone ? 1 : how_.samples_of(length_)));
+      if (alone) return;
+      keys_and_indices(host_keys_, host_indices_, own);
+      decided_keys_.at_least(how_.decided_by(group_.rank) * cuts());
+      cut_keys_.at_least(slices * cuts());
+      counted_.at_least(slices * cuts());
+      run_start_.reserve(as_size(slices * how_.devices));
+      sizes_.reserve(as_size(slices));
+    };
+    grid_.agree_on_memory(finds_memory(take), bytes_of<T>(here + 2 * there), "the elements of a sort");
+    has_memory_ = true;
+  }
+  void sort_in_place(T* keys, std::int32_t* indices, indexed_span<const std::int64_t> run_start, std::int64_t runs) {
+    T* spare_keys = nullptr;
+    std::int32_t *spare_indices = nullptr, *places = nullptr;
+    if (on_host) {
+      spare_keys = spare_keys_.at_least(start_.back());
+      if (wants_indices_)
+        spare_indices = spare_indices_.at_least(start_.back()), places = places_.at_least(start_.back());
+    }
+    sort_slices<T>({keys, indices, start_, run_start, runs, order_, spare_keys, spare_indices, places});
   }
   const std::int32_t* indices() const { return wants_indices_ ? indices_.get() : nullptr; }
   /// What is exchanged, with the indices beside it if they are wanted.
@@ -333,7 +380,7 @@ class bound_sort final : public comm::data_routed {
     T* const keys = keys_.get();
     std::int32_t* const indices = wants_indices_ ? indices_.get() : nullptr;
     copy_elements(received_keys_.get(), received_indices_.get(), keys, indices);
-    sort_slices<T>({keys, indices, start_, run_start_, how_.devices, order_});
+    sort_in_place(keys, indices, run_start_, how_.devices);
   }
 
   /// The ranks of each device's part of each slice.
@@ -388,13 +435,13 @@ class bound_sort final : public comm::data_routed {
   grid_state& grid_;
   in_order<T> order_;
   element element_;
-  bool wants_indices_;
+  bool wants_indices_, has_memory_ = false;
   std::int64_t outer_ = 1, inner_ = 1, begin_ = 0, length_ = 0;
   comm::group group_{};
   comm::row_exchange large_{}, small_{};
   comm::device_numbers sources_{}, targets_{}, lengths_{};
-  kept_memory<T> keys_{}, sent_keys_{}, received_keys_{};
-  kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{};
+  kept_memory<T> keys_{}, sent_keys_{}, received_keys_{}, spare_keys_{};
+  kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{}, spare_indices_{}, places_{};
   kept_memory<std::int64_t> counted_{};
   kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
   kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};

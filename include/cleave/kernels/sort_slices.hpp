@@ -12,7 +12,6 @@
 #include <Kokkos_Sort.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <numeric>
 
@@ -68,6 +67,10 @@ struct slices_to_sort {
   indexed_span<const std::int64_t> run_start;
   std::int64_t runs;
   in_order<T> order;
+  /// On the host, as many of each as there are elements: keys, and indices and their places, if there are indices.
+  T* spare_keys = nullptr;
+  std::int32_t* spare_indices = nullptr;
+  std::int32_t* places = nullptr;
 
   std::int64_t size() const { return start.back(); }
 };
@@ -81,48 +84,41 @@ struct sort_slice {
 
   void operator()(std::int64_t s) const {
     const std::int64_t begin = all.start[as_size(s)], end = all.start[as_size(s + 1)];
-    if (all.indices == nullptr) return put_in_order(s, begin, all.keys + begin, all.keys + end, all.order);
-    auto place = indexed_vector<std::int32_t>::filled(end - begin);
-    std::iota(place.begin(), place.end(), 0);
+    if (all.indices == nullptr)
+      return put_in_order(s, begin, all.keys + begin, all.keys + end, all.spare_keys + begin, all.order);
+    std::int32_t* const place = all.places + begin;
+    std::iota(place, place + (end - begin), 0);
     const T* const keys = all.keys + begin;
     std::int32_t* const indices = all.indices + begin;
-    put_in_order(s, begin, place.begin(), place.end(), [&](std::int32_t a, std::int32_t b) {
-      if (all.order(keys[a], keys[b])) return true;
-      return !all.order(keys[b], keys[a]) && indices[a] < indices[b];
-    });
-    reorder(all.keys + begin, place);
-    reorder(indices, place);
+    put_in_order(s, begin, place, place + (end - begin), all.spare_indices + begin,
+                 [&](std::int32_t a, std::int32_t b) {
+                   if (all.order(keys[a], keys[b])) return true;
+                   return !all.order(keys[b], keys[a]) && indices[a] < indices[b];
+                 });
+    reorder(all.keys + begin, all.spare_keys + begin, place, end - begin);
+    reorder(indices, all.spare_indices + begin, place, end - begin);
   }
 
  private:
-  template <class I, class Before>
-  void put_in_order(std::int64_t s, std::int64_t begin, I from, I to, const Before& before) const {
+  template <class X, class Before>
+  void put_in_order(std::int64_t s, std::int64_t begin, X* from, X* to, X* merged, const Before& before) const {
     if (all.runs == 0) return std::sort(from, to, before);
     const auto at = [&](std::int64_t run) {
       return run >= all.runs ? to : from + (all.run_start[as_size(s * all.runs + run)] - begin);
     };
     // std::inplace_merge allocates for each pair of runs, and clang 19 warns of it in the library of g++ 12.
-    const auto merged = std::make_unique_for_overwrite<std::iter_value_t<I>[]>(as_size(to - from));
     for (std::int64_t width = 1; width < all.runs; width *= 2)
       for (std::int64_t run = 0; run + width < all.runs; run += 2 * width) {
-        const I begin_of_pair = at(run), middle = at(run + width), end_of_pair = at(run + 2 * width);
-        std::merge(begin_of_pair, middle, middle, end_of_pair, merged.get(), before);
-        std::copy_n(merged.get(), end_of_pair - begin_of_pair, begin_of_pair);
+        X *const begin_of_pair = at(run), *const middle = at(run + width), *const end_of_pair = at(run + 2 * width);
+        std::merge(begin_of_pair, middle, middle, end_of_pair, merged, before);
+        std::copy_n(merged, end_of_pair - begin_of_pair, begin_of_pair);
       }
   }
   template <class X>
-  static void reorder(X* x, const indexed_vector<std::int32_t>& place) {
-    indexed_vector<stored_apart<X>> before;
-    before.reserve(place.size());
-    for (std::size_t i = 0; i < place.size(); ++i) before.push_back(x[i]);
-    for (std::size_t i = 0; i < place.size(); ++i) x[i] = before[place[i]].value;
+  static void reorder(X* x, X* before, const std::int32_t* place, std::int64_t n) {
+    std::copy_n(x, n, before);
+    for (std::int64_t i = 0; i < n; ++i) x[i] = before[place[i]];
   }
-  // A vector of bool has no elements.
-  template <class X>
-  struct stored_apart {
-    X value;
-    stored_apart(X x) : value(x) {}
-  };
 };
 
 /// Elsewhere all slices are sorted at once, by slice, key and index.

@@ -17,7 +17,8 @@ namespace cleave { inline namespace v0 { namespace wording {
 [[gnu::cold]] inline std::string not_initialised(std::string_view library) {
   return sentence({library, " is not initialised yet"});
 }
-/// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Only destroying grids and tensors is safe afterwards.
+/// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Destroying grids and tensors is safe afterwards. So
+/// is what does not communicate, before `Kokkos::finalize`: `fill`, `fill_by`, copies, `data()`.
 [[gnu::cold]] inline std::string finalised(std::string_view library) {
   return sentence({library, " has been finalised already"});
 }

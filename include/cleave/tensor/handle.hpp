@@ -50,7 +50,7 @@ class tensor_handle {
     state_->strided = nullptr;
     state_->read_only = false;
     state_->contiguous.reset();
-    state_->memory = allocate(state_->bytes());
+    if (!try_allocate(state_->bytes(), state_->memory)) raise_without_copy(*state_);
     state_->data = state_->memory.get();
     copy_values(other);
   }
@@ -103,6 +103,10 @@ class tensor_handle {
   }
 
  private:
+  [[noreturn, gnu::cold]] static void raise_without_copy(const tensor_state& t) {
+    raise<memory_error>(
+        wording::rank_out_of_memory(t.bytes(), "a copy of the tensor " + described(t), t.grid.state().everyone().rank));
+  }
   /// Kokkos copies the functor of a kernel, with the Views in it, without counting owners: this shows the copy of a
   /// tensor in a kernel, which would have elements of its own.
   template <class Views>

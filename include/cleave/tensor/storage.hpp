@@ -111,6 +111,17 @@ struct tensor_state {
   }
 };
 
+/// `f64[row/data, col] of extents [4096, 512]`: a tensor in an error.
+[[gnu::cold]] inline std::string described(const tensor_state& t) {
+  std::string name(name_of(t.element)), extents;
+  for (int i = 0; i < t.global.rank; ++i) {
+    name.append(i == 0 ? "[" : ", ").append(t.dims->dims[i].dim.name);
+    for (std::string_view axis : t.dims->dims[i].axes) name.append("/").append(axis);
+    extents.append(i == 0 ? "" : ", ").append(std::to_string(t.global[i]));
+  }
+  return name.append(t.global.rank == 0 ? "[]" : "] of extents [" + extents + "]");
+}
+
 /// Extents and strides of a View that is to become a shard.
 struct given_view {
   int rank = 0;
@@ -219,9 +230,10 @@ class shard_agreement {
     if (view >= 0 && none >= 0) raise<view_error>(wording::view_on_some(view, none));
     return view >= 0;
   }
-  void check_memory() const {
+  void check_memory(const tensor_state& t) const {
     if (all_[without] >= 0)
-      raise<memory_error>(wording::rank_out_of_memory(all_[bytes], "the shard of a tensor", all_[without]));
+      raise<memory_error>(
+          wording::rank_out_of_memory(all_[bytes], "the shard of a tensor " + described(t), all_[without]));
   }
   /// Throws what the lowest rank found whose View does not fit.
   [[gnu::cold]] void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
@@ -283,7 +295,7 @@ class shard_agreement {
   all.reach(on);
   all.check_extents(s, where, on.sizes());
   if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());
-  all.check_memory();
+  all.check_memory(t);
   all.check_views(on, s, misfit);
   // Also where a rank has nothing and gives no View, so that an assignment is refused on all.
   t.read_only = all.any_constants();
@@ -312,7 +324,9 @@ indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& 
     make_more();
   };
   if (where.unreduced() == 0 && whole == layout{}) {
-    if (!finds_memory(make_room)) raise<memory_error>(wording::out_of_memory(bytes));
+    if (!finds_memory(make_room))
+      raise<memory_error>(
+          wording::rank_out_of_memory(bytes, "the elements of the tensor " + described(t), on.everyone().rank));
     copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), t.packed(), bytes);
     return host;
   }
