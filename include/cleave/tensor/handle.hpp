@@ -44,7 +44,7 @@ class tensor_handle {
 
   tensor_handle(const tensor_handle& other) {
     if (!other.state_) return;
-    refuse_in_kernel<Kokkos::Impl::SharedAllocationRecord<void, void>>();
+    if (!counts_owners()) raise<view_error>(wording::tensor_in_kernel());
     state_.reset(new tensor_state(*other.state_));
     state_->wraps = false;
     state_->strided = nullptr;
@@ -107,15 +107,14 @@ class tensor_handle {
     raise<memory_error>(
         wording::rank_out_of_memory(t.bytes(), "a copy of the tensor " + described(t), t.grid.state().everyone().rank));
   }
-  /// Kokkos copies the functor of a kernel, with the Views in it, without counting owners: this shows the copy of a
-  /// tensor in a kernel, which would have elements of its own.
-  template <class Views>
-  static void refuse_in_kernel() {
-    if constexpr (requires { Views::tracking_enabled(), Views::tracking_enable(); })
-      if (!Views::tracking_enabled()) {
-        Views::tracking_enable();
-        raise<view_error>(wording::tensor_in_kernel());
-      }
+  /// Whether the copy of a View is an owner more. Kokkos copies the functor of a kernel, with the Views in it, without
+  /// counting owners: this shows the copy of a tensor in a kernel, which would have elements of its own.
+  [[gnu::noinline]] static bool counts_owners() {
+    // Never freed, since tensors may be copied as long as the program runs.
+    static const auto* const counted = new Kokkos::View<char, Kokkos::HostSpace>(
+        Kokkos::view_alloc(Kokkos::WithoutInitializing, "cleave"));
+    const auto owner = *counted;
+    return owner.use_count() > 1;
   }
   /// Whether the values of another tensor fit into the memory of this one. Throws where they do not and this wraps a
   /// View.
