@@ -479,7 +479,7 @@ constant(f, "g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.
 constant(f, "select(r > 0, g, 0)", "select(r == 0, 0, g * 0.5)", "unit:Gradient.*")
 constant(f, "1.1283791670955126", "1.1283", "unit:Gradient.*")
 constant(f, "CLEAVE_OP(reduce, reduction, 1, unary)", "CLEAVE_OP(reduce, reduction, 1, none)", "oracle")
-constant(f, "CLEAVE_ELEMENTWISE(sub, 2, difference,", "CLEAVE_ELEMENTWISE(sub, 2, joint,", "unit:Recording.*")
+constant(f, 'CLEAVE_INFIX(sub, "-", difference,', 'CLEAVE_INFIX(sub, "-", joint,', "unit:Recording.*")
 f = "ops/formula.hpp"
 constant(f, "take(6 * scale * cubic)", "take(2 * scale * cubic)", "unit:Gradient.*")
 f = "rules/contraction.hpp"

@@ -64,6 +64,7 @@ def entries() -> list[Entry]:
     found = []
     comment = ""
     text = read(HEADERS / "graph" / "op_list.hpp").split("// clang-format off", 1)[1].split("// clang-format on", 1)[0]
+    text = re.sub(r"CLEAVE_INFIX\((\w+), \"[^\"]+\", ", r"CLEAVE_ELEMENTWISE(\1, 2, ", text)
     text = re.sub(r"CLEAVE_REMAP\((\w+), (\d), (\w+), \w+\)", r"CLEAVE_OP(\1, remap, \2, \3)", text)
     for line in re.sub(r",\n +", ", ", text).splitlines():
         if line.startswith("///"):

@@ -13,7 +13,9 @@ Rules, for every header:
   7. A header that names Kokkos or MPI includes them, itself or by others (RUNTIME_NAMES). Most builds do not compile headers without
      a precompiled header, which would hide this.
   8. A room has at most as many lines as its budget, and the core as many as CORE_BUDGET (BUDGET).
-What breaks a rule today and is meant to go stands in ALLOWED and DETAIL, with a reason. An entry that is not needed any more is an
+  9. A pass names no operation (PASSES): it asks the table of operations or the rules of their class. Arguments, literals and the marks of
+     loops are the form of a graph, not operations (FORM).
+What breaks a rule today and is meant to go stands in ALLOWED, DETAIL and NAMED, with a reason. An entry that is not needed any more is an
 error too, so that these lists only shrink.
 """
 import argparse
@@ -78,12 +80,30 @@ APPLICATION_BUDGET = 3000
 NOT_IN_CORE = [*APPLICATIONS, "study"]  # a program that runs includes no header of the study
 CORE_BUDGET = 48600
 
+PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "tensor"]
+FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}
+# By file: the operations that it names, and why.
+NAMED: dict = {
+    "plan/lower/emit.hpp": ("reshard", "names a copy by what users would write"),
+    "plan/lower/scale_products.hpp": ("add count div mul neg sub", "the algebra of alpha * product + beta * addend"),
+    "program/fold_cut.hpp": ("iota", "which dims an expression numbers"),
+    "tensor/call.hpp": ("count iota", "whether indices and counts fit their element types"),
+    "execute/call_checks.hpp": ("cast equal iota", "evaluates labels for the messages of checked mode"),
+    "execute/nan_search.hpp": ("iota", "evaluates labels for the messages of checked mode"),
+    "execute/range_selects.hpp": ("add broadcast equal greater greater_equal iota less less_equal logical_and logical_not logical_or mul "
+                                  "not_equal select sub", "evaluates predicates of indices on blocks"),
+    "execute/steps/scan.hpp": ("recurrence", "chooses the kernel of an operation of its class"),
+    "execute/steps/sort.hpp": ("argsort searchsorted", "chooses the kernel of an operation of its class"),
+}
+OPERATION = re.compile(r"\bop::(\w+)")
+
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.
 DETAIL: dict = {}
 # Neither list grows: whoever adds a line changes these numbers too, in sight of the reader of the change.
 MOST_ALLOWED = 0
 MOST_DETAIL = 0
+MOST_NAMED = 33
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
 INCLUDE_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"
@@ -152,7 +172,19 @@ def over_budget(root: pathlib.Path, headers: dict) -> list[str]:
     return wrong
 
 
-def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) -> list[str]:
+def named_operations(root: pathlib.Path, headers: dict, named: dict) -> list[str]:
+    """A sentence for each operation that a pass names and may not, and for each that stands in NAMED for nothing."""
+    wrong = []
+    for path in sorted({path for path in headers if room_of(path) in PASSES} | named.keys()):
+        lines = (root / path).read_text(encoding="utf-8").splitlines() if path in headers else []
+        code = "\n".join(LITERAL.sub("", line).split("//")[0] for line in lines)
+        have, may = set(OPERATION.findall(code)) - FORM, set(named.get(path, ("", ""))[0].split())
+        wrong += [f"{path}: names op::{code}; a pass asks the table of operations or the rules of their class" for code in sorted(have - may)]
+        wrong += [f"{path}: does not name op::{code} any more: remove it from NAMED" for code in sorted(may - have)]
+    return wrong
+
+
+def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL, operations: dict = NAMED) -> list[str]:
     """What is wrong with the headers below `root`, a sentence each."""
     floor = {room: number for number, rooms in enumerate(ROOMS) for room in rooms}
     wrong, used, includes, outside, names = [], set(), {}, {}, {}
@@ -217,6 +249,7 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL) ->
             if not any(included.match(target) for header in reached(path, includes) for target in outside.get(header, [])):
                 wrong.append(f"{path}:{number}: names {name} and does not include it")
     wrong += over_budget(root, includes)
+    wrong += named_operations(root, includes, operations)
     if found := circle(includes):
         wrong.append("a circle of includes: " + " -> ".join(found))
     return wrong
@@ -242,6 +275,7 @@ def self_test() -> list[str]:
         f"mesh has {BUDGET['mesh'] + 1} lines": {"mesh/a.hpp": "\n" * BUDGET["mesh"]},
         "a circle of includes: ops/a.hpp -> ops/b.hpp -> ops/a.hpp":
             {"ops/a.hpp": "#include <cleave/ops/b.hpp>", "ops/b.hpp": "#include <cleave/ops/a.hpp>"},
+        "names op::dot": {"plan/a.hpp": "if (n.code == op::dot || n.code == op::input) {}  // op::mul"},
     }
     wrong = []
 
@@ -251,7 +285,7 @@ def self_test() -> list[str]:
                 file = pathlib.Path(folder, path)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text + "\n", encoding="utf-8")
-            return check(pathlib.Path(folder), **{"allowed": {}, "detail": {}, **lists})
+            return check(pathlib.Path(folder), **{"allowed": {}, "detail": {}, "operations": {}, **lists})
 
     for words, files in cases.items():
         found = tried(files)
@@ -270,6 +304,12 @@ def self_test() -> list[str]:
         wrong.append("the self test does not see an entry of ALLOWED that nothing needs")
     if not any("lower its number" in found for found in tried(down, detail={"nn/a.hpp": (1, "")})):
         wrong.append("the self test does not see an entry of DETAIL that nothing needs")
+    if found := tried({"plan/a.hpp": "op::dot"}, operations={"plan/a.hpp": ("dot", "")}):
+        wrong.append(f"the self test finds fault with an operation that may be named: {found}")
+    if not any("remove it" in found for found in tried({"plan/a.hpp": ""}, operations={"plan/a.hpp": ("dot", "")})):
+        wrong.append("the self test does not see an entry of NAMED that nothing needs")
+    if sum(len(operations.split()) for operations, _ in NAMED.values()) > MOST_NAMED or not all(reason for _, reason in NAMED.values()):
+        wrong.append("NAMED has grown or gives no reason; ask the table or the rules instead")
     if len(ALLOWED) > MOST_ALLOWED or sum(most for most, _ in DETAIL.values()) > MOST_DETAIL:
         wrong.append("ALLOWED or DETAIL has grown; mend the header instead")
     if not all(ALLOWED.values()) or not all(reason for _, reason in DETAIL.values()):

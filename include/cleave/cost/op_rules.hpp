@@ -104,6 +104,8 @@ enum node_trait : std::uint32_t {
   chosen_last = 1u << 23,
   /// All of its elements are one number that does not depend on arguments.
   uniform = 1u << 24,
+  /// A kernel of the user, whose time nobody knows.
+  of_user = 1u << 25,
 };
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner

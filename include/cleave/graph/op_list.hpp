@@ -8,6 +8,7 @@
 //   CLEAVE_OP(op, class, operands, linearity)
 //   CLEAVE_REMAP(op, operands, linearity, in_a_row)       of class remap; where it has no meaning, a CLEAVE_OP
 //   CLEAVE_ELEMENTWISE(op, operands, linearity, traits, meaning, derivatives...)
+//   CLEAVE_INFIX(op, sign, linearity, traits, meaning, derivatives...)    elementwise, with its sign between operands
 //
 // class        a name of op_class
 // operands     how many; 0 where the number is open
@@ -32,6 +33,10 @@
 #endif
 #ifndef CLEAVE_ELEMENTWISE
 #define CLEAVE_ELEMENTWISE(...)
+#endif
+#ifndef CLEAVE_INFIX
+#define CLEAVE_INFIX(code, sign, linearity, traits, meaning, ...) \
+  CLEAVE_ELEMENTWISE(code, 2, linearity, traits, meaning __VA_OPT__(, ) __VA_ARGS__)
 #endif
 
 // clang-format off
@@ -95,13 +100,13 @@ CLEAVE_ELEMENTWISE(broadcast, 1, unary, complex_too, x, g)
 
 // Elementwise, two operands.
 /// `a + b`
-CLEAVE_ELEMENTWISE(add, 2, joint, complex_too, x + y, g, g)
+CLEAVE_INFIX(add, "+", joint, complex_too, x + y, g, g)
 /// `a - b`
-CLEAVE_ELEMENTWISE(sub, 2, difference, complex_too, x - y, g, -g)
+CLEAVE_INFIX(sub, "-", difference, complex_too, x - y, g, -g)
 /// `a * b`
-CLEAVE_ELEMENTWISE(mul, 2, each, complex_too, x * y, g * y, g * x)
+CLEAVE_INFIX(mul, "*", each, complex_too, x * y, g * y, g * x)
 /// `a / b`
-CLEAVE_ELEMENTWISE(div, 2, quotient, complex_too, x / y, g / y, -(g * r / y))
+CLEAVE_INFIX(div, "/", quotient, complex_too, x / y, g / y, -(g * r / y))
 /// `pow`
 CLEAVE_ELEMENTWISE(pow, 2, none, complex_too | slowest, std::pow(x, y),
                    g * select(y == 0, 0, y * pow(x, select(y == 0, 1, y - 1))), g * r * log(select(x == 0, 1, x)))
@@ -114,21 +119,21 @@ CLEAVE_ELEMENTWISE(minimum, 2, none, plain, x < y || std::isnan(x) ? x : y,
 /// `complex`: a complex number from its parts. Arrays of doubles hold none.
 CLEAVE_ELEMENTWISE(complex, 2, joint, to_complex, 0)
 /// `a == b`
-CLEAVE_ELEMENTWISE(equal, 2, none, complex_too | to_bool, x == y)
+CLEAVE_INFIX(equal, "==", none, complex_too | to_bool, x == y)
 /// `a != b`
-CLEAVE_ELEMENTWISE(not_equal, 2, none, complex_too | to_bool, x != y)
+CLEAVE_INFIX(not_equal, "!=", none, complex_too | to_bool, x != y)
 /// `a < b`
-CLEAVE_ELEMENTWISE(less, 2, none, to_bool, x < y)
+CLEAVE_INFIX(less, "<", none, to_bool, x < y)
 /// `a <= b`
-CLEAVE_ELEMENTWISE(less_equal, 2, none, to_bool, x <= y)
+CLEAVE_INFIX(less_equal, "<=", none, to_bool, x <= y)
 /// `a > b`
-CLEAVE_ELEMENTWISE(greater, 2, none, to_bool, x > y)
+CLEAVE_INFIX(greater, ">", none, to_bool, x > y)
 /// `a >= b`
-CLEAVE_ELEMENTWISE(greater_equal, 2, none, to_bool, x >= y)
+CLEAVE_INFIX(greater_equal, ">=", none, to_bool, x >= y)
 /// `a & b`
-CLEAVE_ELEMENTWISE(logical_and, 2, none, plain, x != 0 && y != 0)
+CLEAVE_INFIX(logical_and, "&", none, plain, x != 0 && y != 0)
 /// `a | b`
-CLEAVE_ELEMENTWISE(logical_or, 2, none, plain, x != 0 || y != 0)
+CLEAVE_INFIX(logical_or, "|", none, plain, x != 0 || y != 0)
 
 // Elementwise, three operands.
 /// `select`
@@ -242,3 +247,4 @@ CLEAVE_OP(barrier, annotation, 1, unary)
 #undef CLEAVE_OP
 #undef CLEAVE_REMAP
 #undef CLEAVE_ELEMENTWISE
+#undef CLEAVE_INFIX

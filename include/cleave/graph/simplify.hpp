@@ -267,7 +267,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     for (int k = 0; k < n.arity; ++k)
       if (node_id& u = n.in.items[k]; u == permutation) u = now[recorded_nodes[u].in.items[0]];
       else u = now[u];
-    if (is_alias(n.code) || (n.code == op::constrain && n.pinned == 0)) {
+    if (is_alias(n.code) || (constrains(n.code) && n.pinned == 0)) {
       now[v] = n.in.items[0];
       if (n.computes_halo) to.nodes[now[v]].computes_halo = true;
       continue;

@@ -93,6 +93,8 @@ struct op_entry {
   /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty if no gradient flows. The other
   /// classes have one rule each.
   formula derivative[3]{};
+  /// What users write between its two operands; empty if they write its name.
+  std::string_view sign{};
 };
 
 namespace detail::op_list {
@@ -104,6 +106,8 @@ inline constexpr op_entry entries[] = {
 #define CLEAVE_OP(code, what, arity, sums) {op::code, #code, op_class::what, arity, linearity::sums},
 #define CLEAVE_ELEMENTWISE(code, arity, sums, traits, meaning, ...) \
   {op::code, #code, op_class::elementwise, arity, linearity::sums, traits, {__VA_ARGS__}},
+#define CLEAVE_INFIX(code, sign, sums, traits, meaning, ...) \
+  {op::code, #code, op_class::elementwise, 2, linearity::sums, traits, {__VA_ARGS__}, sign},
 #include <cleave/graph/op_list.hpp>
 };
 

@@ -79,16 +79,17 @@ class repair_search {
     for (int i = 0; i < a.rank; ++i) all.push_back(dim_ref{g_.dims[a[i]].name});
     for (int i = 0; i < b.rank; ++i)
       if (!a.has(b[i])) all.push_back(dim_ref{g_.dims[b[i]].name});
-    if (n.code == op::mul && (a.set() & b.set()).empty() && a.rank + b.rank <= max_rank) {
+    if (entry_of(n.code).sums == linearity::each && (a.set() & b.set()).empty() && a.rank + b.rank <= max_rank) {
       repair r;
       r.add("dot(a, b)");
       push(r, true);
     }
     repair r;
-    const std::string_view sign = sign_of(n.code);
+    const std::string_view sign = entry_of(n.code).sign;
     if (sign.empty()) r.add(name_of(n)), r.add("(");
     for (int k = 0; k < 2; ++k) {
-      if (k == 1) r.add(sign.empty() ? ", " : sign);
+      if (k == 1 && sign.empty()) r.add(", ");
+      if (k == 1 && !sign.empty()) r.add(" "), r.add(sign), r.add(" ");
       if (k != widened) {
         r.add(letters[k]);
         continue;
@@ -147,23 +148,6 @@ class repair_search {
   }
 
   static constexpr std::string_view letters[] = {"a", "b", "c", "d", "e", "f"};
-  static constexpr std::string_view sign_of(op code) {
-    switch (code) {
-      case op::add: return " + ";
-      case op::sub: return " - ";
-      case op::mul: return " * ";
-      case op::div: return " / ";
-      case op::equal: return " == ";
-      case op::not_equal: return " != ";
-      case op::less: return " < ";
-      case op::less_equal: return " <= ";
-      case op::greater: return " > ";
-      case op::greater_equal: return " >= ";
-      case op::logical_and: return " & ";
-      case op::logical_or: return " | ";
-      default: return {};
-    }
-  }
 
   const graph& g_;
   const sizes& sizes_;

@@ -199,7 +199,7 @@ constexpr void add_scratch(workspace_parts& w, const program_view& p, const step
       const int along = b.type.find(dim_along(s));
       shape slices = indices_of(b, p.maps, at, here).extents();
       slices[along] = 1;
-      const std::int64_t of_slice = (s.what == op::recurrence ? 2 : 1) * size_of(b.type.element);
+      const std::int64_t of_slice = arity_of(s.what) * size_of(b.type.element);
       const std::int64_t n = aligned(slices.elements() * of_slice);
       w.passes = std::max(w.passes, (at.axes.product(b.where[along]) > 1 ? 2 : 1) * n);
       return;

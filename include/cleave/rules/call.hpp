@@ -133,7 +133,7 @@ inline constexpr op_rules call{
     .adjoint = &detail::adjoint_of_call,
     .factors = &factors_of_call,
     .whole_dims = &whole_dims_of_call,
-    .traits = planner::special,
+    .traits = planner::special | planner::of_user,
     .traits_of = &traits_of_call,
     .moves = &moves_of_call,
     .weighed = false,

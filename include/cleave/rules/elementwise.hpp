@@ -69,6 +69,34 @@ namespace cleave { inline namespace v0 { namespace rules {
 /// Whether a node adds its two operands up.
 constexpr bool adds_operands(const node& n) { return n.code == op::add; }
 
+/// What an operation may be in a range predicate, such as `0 < i & i < n` of an index i.
+enum class range_part : std::uint8_t {
+  none,
+  /// A comparison of an index with a number, or an index plus or minus a number.
+  bound,
+  /// Of predicates.
+  combination,
+  /// The same values along more dims.
+  copy,
+};
+constexpr range_part range_part_of(const node& n) {
+  switch (n.code) {
+    case op::equal:
+    case op::not_equal:
+    case op::less:
+    case op::less_equal:
+    case op::greater:
+    case op::greater_equal:
+    case op::add:
+    case op::sub: return range_part::bound;
+    case op::logical_and:
+    case op::logical_or:
+    case op::logical_not: return range_part::combination;
+    case op::broadcast: return range_part::copy;
+    default: return range_part::none;
+  }
+}
+
 constexpr bool is_elementwise_node(const node&) { return true; }
 /// To run along more dims is to be read with stride 0.
 constexpr void express_elementwise(const node& n, const tensor_type&, fused_op& t) {

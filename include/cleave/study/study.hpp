@@ -230,7 +230,7 @@ class study {
   study& constrain(const layout_table& rules) {
     check(rules);
     for (node& n : graph_.nodes)
-      if (n.code == op::constrain) {
+      if (constrains(n.code)) {
         n.pin = rules.of(n.type, graph_.dims, graph_.mesh);
         n.pinned = static_cast<std::uint8_t>((1u << n.type.rank) - 1u);
       }
@@ -239,7 +239,7 @@ class study {
   /// Lets completion choose the layouts that the function pins with `constrain`.
   study& unconstrain() {
     for (node& n : graph_.nodes)
-      if (n.code == op::constrain) n.pin = {}, n.pinned = 0;
+      if (constrains(n.code)) n.pin = {}, n.pinned = 0;
     return *this;
   }
 

@@ -162,7 +162,7 @@ class halo_computation {
       if (known == u) return true;
     seen_.push_back(u);
     if (n.arity == 0 && rules::is_made_everywhere(n)) {
-      indices_ += n.code == op::iota ? 1 : 0;
+      indices_ += rules::is_index(n) ? 1 : 0;
       return true;
     }
     if (is_name(u, want)) return read(n.in[0], want);

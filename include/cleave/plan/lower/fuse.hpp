@@ -98,21 +98,13 @@ constexpr bool is_part_of_range(const assigned_graph& in, const partitioned& p, 
   if (v.type.rank == 0) return false;
   const tensor_type &a = p.values[v.in.items[0]].type, &b = p.values[v.in.items[v.arity - 1]].type;
   const bool integers = a.element == element::i32 || a.element == element::i64;
-  switch (in.node_at(v.node).code) {
-    case op::logical_and:
-    case op::logical_or:
-    case op::logical_not: return true;
-    case op::broadcast: return a.rank > 0 && (integers || a.element == element::boolean);
-    case op::equal:
-    case op::not_equal:
-    case op::less:
-    case op::less_equal:
-    case op::greater:
-    case op::greater_equal:
-    case op::add:
-    case op::sub: return integers && (a.rank == 0 || b.rank == 0);
-    default: return false;
+  switch (rules::range_part_of(in.node_at(v.node))) {
+    case rules::range_part::combination: return true;
+    case rules::range_part::copy: return a.rank > 0 && (integers || a.element == element::boolean);
+    case rules::range_part::bound: return integers && (a.rank == 0 || b.rank == 0);
+    case rules::range_part::none: break;
   }
+  return false;
 }
 /// Values that every reader computes for itself: literals, extents, indices, values without a dim that follow from
 /// these, and range predicates.
@@ -302,7 +294,7 @@ constexpr bool take_member(fusing& s, expression& e, std::size_t i) {
   if (v.reads_neighbours) return take_operand(s, e, i);
   for (std::size_t k = 0; k < v.arity; ++k)
     if (!take_operand(s, e, v.in[k])) return false;
-  if (v.arity == 0 && s.in.node_at(v.node).code == op::iota && ++e.n.indices > max_indices) return false;
+  if (v.arity == 0 && rules::is_index(s.in.node_at(v.node)) && ++e.n.indices > max_indices) return false;
   push(s, e.members, i);
   return true;
 }

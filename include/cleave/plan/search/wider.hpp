@@ -75,14 +75,13 @@ constexpr void compute_everywhere(const cost_model& m, assignment& a) {
   bool moves = false;
   for (std::size_t v = 0; v < m.count; ++v) {
     const std::uint32_t first = m.first_slot.at[v], last = m.first_slot.at[v + 1];
-    bool alone = first != last && (m.traits.at[v] & has_flops) == 0;
+    bool alone = first != last && (m.traits.at[v] & (has_flops | of_user)) == 0;
     for (std::uint32_t slot = first; slot < last && alone; ++slot) {
       const std::size_t u = m.operand.at[slot];
       alone = (m.traits.at[u] & rematerialised) != 0 || own[u] != 0;
     }
     if (!alone) continue;
-    const node& n = m.node_at(v);
-    if (n.loop != 0 || n.code == op::call) continue;
+    if (m.node_at(v).loop != 0) continue;
     made.push_back(v);
     own[v] = 1;
     moves = moves || a.price.at[v] > 0;
