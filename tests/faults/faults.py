@@ -469,13 +469,13 @@ statement(f, "tell({});", "", "mpi:Checked.*", 0)
 
 # Tables that the compiler alone reads.
 f = "graph/op_list.hpp"
-constant(f, "g * select(y == 0, 0, y * pow(x, y - 1)), g * r * log(select(x == 0, 1, x))",
-         "g * y * pow(x, y - 1), g * r * log(select(x == 0, 1, x))", "unit:Gradient.*")
+constant(f, "select(y == 0, 0, g * (y * pow(x, select(y == 0, 1, y - 1))))", "g * y * pow(x, y - 1)", "unit:Gradient.*")
 constant(f, "g * r * log(select(x == 0, 1, x))", "g * r * log(x)", "unit:Gradient.*")
-constant(f, "g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0)))",
-         "g * select(x == y, 1, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0)))", "unit:Gradient.*")
-constant(f, "g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0)))",
-         "g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0, select(x > y, 1, 0)))", "unit:Gradient.*")
+constant(f, "select(x == y, 0.5 * g, select(x > y, g, 0)), select(x == y, 0.5 * g, select(y > x, g, 0)))",
+         "select(x == y, g, select(x > y, g, 0)), select(x == y, 0.5 * g, select(y > x, g, 0)))", "unit:Gradient.*")
+constant(f, "select(x == y, 0.5 * g, select(y > x, g, 0)), select(x == y, 0.5 * g, select(x > y, g, 0)))",
+         "select(x == y, 0.5 * g, select(y > x, g, 0)), select(x == y, 0, select(x > y, g, 0)))", "unit:Gradient.*")
+constant(f, "select(x == 0, 0, g * sign(x))", "g * sign(x)", "unit:Accuracy.*")
 constant(f, "select(r > 0, g, 0)", "select(r == 0, 0, g * 0.5)", "unit:Gradient.*")
 constant(f, "1.1283791670955126", "1.1283", "unit:Gradient.*")
 constant(f, "CLEAVE_OP(reduce, reduction, 1, unary)", "CLEAVE_OP(reduce, reduction, 1, none)", "oracle")

@@ -70,7 +70,7 @@ double run(const user_entry& e, const arguments<double>& in) { return e.f64.call
 
 /// The value of a formula, each term rounded to T, as a kernel computes it.
 template <class T>
-T value_of(const formula& f, const arguments<T>& operands, T result) {
+T value_of(const formula& f, const arguments<T>& operands, T result, T cotangent = 1) {
   std::vector<T> made;
   for (const formula::term& t : f.terms) {
     arguments<T> in{};
@@ -78,7 +78,7 @@ T value_of(const formula& f, const arguments<T>& operands, T result) {
       if (t.in[k] >= 0) in[k] = made[static_cast<std::size_t>(t.in[k])];
     if (t.code == op::constant) made.push_back(static_cast<T>(t.number));
     else if (t.code == op::input)
-      made.push_back(t.in[0] == 4 ? T(1) : t.in[0] == 3 ? result : operands[static_cast<std::size_t>(t.in[0])]);
+      made.push_back(t.in[0] == 4 ? cotangent : t.in[0] == 3 ? result : operands[static_cast<std::size_t>(t.in[0])]);
     else made.push_back(t.code == op::user ? run(t.function(), in) : run(t.code, in));
   }
   return made.back();
@@ -167,6 +167,51 @@ TEST(Accuracy, OfEveryFunctionAndDerivative) {
     else compare<double>(f->second, in, what);
   }
   for (const std::string& name : without) ADD_FAILURE() << "tests/accuracy/points.py has no points of " << name;
+}
+
+/// Whether a selection makes a term 0 at some operands.
+bool may_be_excluded(const formula& f, int at) {
+  if (at < 0) return false;
+  const formula::term& t = f.terms[static_cast<std::size_t>(at)];
+  const auto is_zero = [&](int k) {
+    const formula::term& of = f.terms[static_cast<std::size_t>(t.in[static_cast<std::size_t>(k)])];
+    return of.code == op::constant && of.number == 0;
+  };
+  return t.code == op::select &&
+         (is_zero(1) || is_zero(2) || may_be_excluded(f, t.in[1]) || may_be_excluded(f, t.in[2]));
+}
+// What a derivative excludes is selected: 0 times an infinite cotangent would be NaN.
+TEST(Accuracy, DerivativesMultiplyByNoSelection) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  int selections = 0;
+  for (const auto& [name, f] : all_functions())
+    for (int k = 0; k < f.arity; ++k) {
+      const formula& d = f.derivative[k];
+      for (const formula::term& t : d.terms) {
+        selections += t.code == op::select ? 1 : 0;
+        if (t.code == op::mul)
+          EXPECT_FALSE(may_be_excluded(d, t.in[0]) || may_be_excluded(d, t.in[1])) << name << ", operand " << k;
+      }
+    }
+  EXPECT_GT(selections, 10);
+  const auto slope = [&](const char* name, int operand, float x, float y) {
+    const listed& f = all_functions().at(name);
+    return value_of<float>(f.derivative[operand], {x, y, 0}, f(arguments<float>{x, y, 0}), infinity);
+  };
+  for (const char* name : {"maximum", "minimum"}) {
+    const bool larger = name == std::string("maximum");
+    EXPECT_EQ(slope(name, 0, 1, 2), larger ? 0 : infinity) << name;
+    EXPECT_EQ(slope(name, 1, 1, 2), larger ? infinity : 0) << name;
+    EXPECT_EQ(slope(name, 0, 2, 2), infinity) << name;
+  }
+  EXPECT_EQ(slope("abs", 0, 0, 0), 0);
+  EXPECT_EQ(slope("abs", 0, -1, 0), -infinity);
+  EXPECT_EQ(slope("relu", 0, -1, 0), 0);
+  EXPECT_EQ(slope("pow", 0, 2, 0), 0);
+  EXPECT_EQ(slope("pow", 0, 0, 0), 0);
+  EXPECT_EQ(slope("pow", 1, 0, 2), 0);
+  EXPECT_EQ(slope("hypot", 0, 0, 0), 0);
+  EXPECT_EQ(slope("ceil", 0, 1, 0), 0);
 }
 
 /// A function of one or two complex numbers.

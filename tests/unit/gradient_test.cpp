@@ -13,6 +13,7 @@
 #include <cleave/expr/sort.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/solve/iteration.hpp>
 
 #include <gtest/gtest.h>
 
@@ -875,6 +876,31 @@ TEST(Gradient, OfPowersOfZero) {
   EXPECT_EQ(bends(1), (row{0, 0, 0}));
   EXPECT_EQ(bends(2), (row{2, 2, 2}));
   EXPECT_EQ(bends(3), (row{0, 6, -12}));
+}
+// Of a selection: what is not chosen may be infinite, or have an infinite derivative or cotangent.
+TEST(Gradient, OfWhatIsNotChosenIsZero) {
+  small s;
+  const auto slopes = [&](auto f, row x, row y) {
+    recorder in(s.mesh);
+    const value a = in.input(element::f64, s.row), b = in.input(element::f64, s.row);
+    const auto [result, pullback] = vjp([&](value p, value q) { return sum(f(p, q)); }, a, b);
+    const auto [dx, dy] = pullback(in.constant(1, element::f64, {}));
+    in.output(dx);
+    in.output(dy);
+    return small::run(in, {x, y});
+  };
+  EXPECT_EQ(slopes([](value a, value b) { return solve::detail::quotient(a, b); }, {2, 2, 2}, {0, 4, 0}),
+            (std::vector<row>{{0, 0.25, 0}, {0, -0.125, 0}}));
+  // The root of 0 has an infinite derivative, which reaches each of these as a cotangent.
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(slopes([](value a, value b) { return sqrt(maximum(a, b)); }, {-1, 0, 4}, {0, -1, 1}),
+            (std::vector<row>{{0, inf, 0.25}, {inf, 0, 0}}));
+  EXPECT_EQ(slopes([](value a, value b) { return sqrt(minimum(a, b)); }, {0, 1, 4}, {1, 0, 9}),
+            (std::vector<row>{{inf, 0, 0.25}, {0, inf, 0}}));
+  EXPECT_EQ(slopes([](value a, value b) { return sqrt(abs(a) + b * 0); }, {0, 4, -4}, {1, 1, 1})[0],
+            (row{0, 0.25, -0.25}));
+  EXPECT_EQ(slopes([](value a, value b) { return sqrt(relu(a) + b * 0); }, {0, 4, -4}, {1, 1, 1})[0],
+            (row{0, 0.25, 0}));
 }
 // Far from 0 it is 0 or 1, also where powers of the number are infinite.
 TEST(Gradient, OfGeluFarFromZero) {

@@ -34,7 +34,7 @@ CLEAVE_OF_ONE(ceil, 0.0)
 CLEAVE_OF_ONE(trunc, 0.0)
 CLEAVE_OF_ONE(round, 0.0)
 CLEAVE_OF_TWO(atan2, g * applied<reciprocal_part>(y, x), -g * applied<reciprocal_part>(x, y))
-CLEAVE_OF_TWO(hypot, g * applied<direction>(x, select(r == 0.0, 1.0, y)), g * applied<direction>(y, select(r == 0.0, 1.0, x)))
+CLEAVE_OF_TWO(hypot, select(r == 0.0, 0.0, g * applied<direction>(x, select(r == 0.0, 1.0, y))), select(r == 0.0, 0.0, g * applied<direction>(y, select(r == 0.0, 1.0, x))))
 // clang-format on
 
 #undef CLEAVE_OF_ONE

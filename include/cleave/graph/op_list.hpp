@@ -20,7 +20,8 @@
 //              The evaluator and the simulator compute it; the kernels have functions of their own in ops/scalar.hpp.
 //              Results of integer types wrap by themselves.
 // derivatives  the cotangent of each operand, in the letters of cleave::symbols: the operands x, y and z, the result r,
-//              and its cotangent g. Empty where no gradient flows.
+//              and its cotangent g. Empty where no gradient flows. What is excluded is selected, since 0 times infinity
+//              is NaN: select(x > y, g, 0), not g * select(x > y, 1, 0).
 //
 // A comment begins with what users write. Without that, users do not write the operation: the recorder, the planner or
 // derivatives make it.
@@ -55,7 +56,7 @@ CLEAVE_OP(iota, source, 0, none)
 /// `-x`
 CLEAVE_ELEMENTWISE(neg, 1, unary, complex_too, -x, -g)
 /// `abs`
-CLEAVE_ELEMENTWISE(abs, 1, none, complex_too | to_real, std::fabs(x), g * sign(x))
+CLEAVE_ELEMENTWISE(abs, 1, none, complex_too | to_real, std::fabs(x), select(x == 0, 0, g * sign(x)))
 /// `sign`
 CLEAVE_ELEMENTWISE(sign, 1, none, plain, x > 0 ? 1 : x < 0 ? -1 : x)
 /// `exp`
@@ -109,13 +110,13 @@ CLEAVE_INFIX(mul, "*", each, complex_too, x * y, g * y, g * x)
 CLEAVE_INFIX(div, "/", quotient, complex_too, x / y, g / y, -(g * r / y))
 /// `pow`
 CLEAVE_ELEMENTWISE(pow, 2, none, complex_too | slowest, std::pow(x, y),
-                   g * select(y == 0, 0, y * pow(x, select(y == 0, 1, y - 1))), g * r * log(select(x == 0, 1, x)))
+                   select(y == 0, 0, g * (y * pow(x, select(y == 0, 1, y - 1)))), select(x == 0, 0, g * r * log(select(x == 0, 1, x))))
 /// `maximum`: NaN where either is; equal operands share the gradient.
 CLEAVE_ELEMENTWISE(maximum, 2, none, plain, x > y || std::isnan(x) ? x : y,
-                   g * select(x == y, 0.5, select(x > y, 1, 0)), g * select(x == y, 0.5, select(y > x, 1, 0)))
+                   select(x == y, 0.5 * g, select(x > y, g, 0)), select(x == y, 0.5 * g, select(y > x, g, 0)))
 /// `minimum`: NaN where either is; equal operands share the gradient.
 CLEAVE_ELEMENTWISE(minimum, 2, none, plain, x < y || std::isnan(x) ? x : y,
-                   g * select(x == y, 0.5, select(y > x, 1, 0)), g * select(x == y, 0.5, select(x > y, 1, 0)))
+                   select(x == y, 0.5 * g, select(y > x, g, 0)), select(x == y, 0.5 * g, select(x > y, g, 0)))
 /// `complex`: a complex number from its parts. Arrays of doubles hold none.
 CLEAVE_ELEMENTWISE(complex, 2, joint, to_complex, 0)
 /// `a == b`

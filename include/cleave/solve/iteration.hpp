@@ -89,8 +89,12 @@ struct two_values {
 };
 constexpr value inner(const value& a, const value& b) { return sum(a * b); }
 constexpr value norm(const value& a) { return sqrt(sum(a * a)); }
-/// x / y, and 0 if y is 0: the step of a direction that is finished.
-constexpr value quotient(const value& x, const value& y) { return select(y == 0, zeros_like(x), x / y); }
+/// x / y, and 0 if y is 0: the step of a direction that is finished. Nothing is divided by that 0, since its gradient
+/// would be NaN.
+constexpr value quotient(const value& x, const value& y) {
+  const value none = y == 0;
+  return select(none, zeros_like(x), x / select(none, 1, y));
+}
 
 /// The iterations of one solve: counts them, keeps their residuals, and knows when to stop. `Histories` is 0 or 1.
 template <std::size_t Histories>
