@@ -5,17 +5,19 @@
 // gives and move what they were priced at. What fails is cut down to a small program and printed as C++.
 //
 //   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--computed-halos] [--within-workspace N] [--print]
-//               [--plans FILE]
+//               [--memory] [--plans FILE]
 //   cleave_fuzz [--seed S] [--cases N] --json FILE
 //   cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]
 //   cleave_fuzz --smaller FILE
 //
 // --json writes programs that another compiler can be given, one a line (sketch_json.hpp, recorded_program.hpp).
+// --memory compares the memory of plans, and who exchanges parts with whom, with loops over devices.
 // --replay plans recorded programs, and compares values and bytes with those of the record; at most N may move more.
 // --bytes says what all programs together may move, so that plans do not become dearer unnoticed.
 // --smaller writes, of the program in a file, those with one change that makes it smaller. FILE - is standard input or
 // output. tests/oracle/against_jax.py uses all three.
 #include "../plan_text.hpp"
+#include "check_memory.hpp"
 #include "print_sketch.hpp"
 #include "random_sketch.hpp"
 #include "recorded_program.hpp"
@@ -37,7 +39,7 @@ namespace {
 
 using namespace fuzz;
 
-enum class outcome { fine, refused, wild, tie, unstable, no_plan, problem, values, bytes, slope, threw };
+enum class outcome { fine, refused, wild, tie, unstable, no_plan, problem, values, bytes, memory, slope, threw };
 
 constexpr std::string_view name_of(outcome o) {
   constexpr std::string_view names[] = {"fine",
@@ -49,6 +51,7 @@ constexpr std::string_view name_of(outcome o) {
                                         "problem of the simulator",
                                         "values differ",
                                         "bytes differ",
+                                        "memory differs",
                                         "gradient is not the slope",
                                         "exception"};
   return names[static_cast<int>(o)];
@@ -118,6 +121,9 @@ struct {
   long products = 0;
 } panels;
 
+/// Whether memory is compared with loops over devices, instead of values with the plain evaluator.
+bool compares_memory = false;
+
 /// The same graph, whose halos are computed where they can be.
 graph with_computed_halos(graph g) {
   for (node& n : g.nodes) n.computes_halo = is_elementwise(n.code);
@@ -150,6 +156,10 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
     if (!p.found.ok())
       return {outcome::no_plan,
               "fault " + std::to_string(static_cast<int>(p.found.fault)) + " in " + std::string(p.found.op)};
+    if (compares_memory) {
+      const std::string wrong = wrong_memory(p, r.at, s.seed);
+      return {wrong.empty() ? outcome::fine : outcome::memory, wrong};
+    }
     const simulated got = simulate(p, r.at, in, s.seed);
     if (!got.problem.empty()) return {outcome::problem, got.problem};
     for (std::size_t k = 0; k < want.size(); ++k) {
@@ -393,6 +403,7 @@ int main(int argc, char** argv) {
       minutes = std::strtod(argv[++i], nullptr), cases = minutes > 0 ? 2000000000L : cases;
     else if (option == "--print") print = true;
     else if (option == "--computed-halos") halos.asked = true;
+    else if (option == "--memory") compares_memory = true;
     else if (option == "--within-workspace" && i + 1 < argc) panels.limit = std::strtoll(argv[++i], nullptr, 10);
     else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else if (option == "--json" && i + 1 < argc) programs = argv[++i];
@@ -406,7 +417,7 @@ int main(int argc, char** argv) {
   if (!understood) {
     std::fprintf(stderr,
                  "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N]\n"
-                 "                   [--computed-halos] [--within-workspace N] [--print] [--plans FILE]\n"
+                 "                   [--computed-halos] [--within-workspace N] [--print] [--memory] [--plans FILE]\n"
                  "       cleave_fuzz [--seed S] [--cases N] --json FILE\n"
                  "       cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]\n"
                  "       cleave_fuzz --smaller FILE\n");

@@ -252,46 +252,130 @@ constexpr workspace_parts workspace_on(const program_view& p, const sizes& at, c
 
 namespace detail {
 
-/// Above this many devices, those at the ends and in the middle of each axis stand for the others.
-inline constexpr std::int64_t compared_devices = 64;
-constexpr bool is_compared(const coordinates& at, const axis_sizes& axes) {
-  if (axes.devices() <= compared_devices) return true;
-  for (int a = 0; a < max_axes; ++a)
-    if (at[a] > 1 && at[a] + 2 < axes[a] && at[a] != axes[a] / 2) return false;
-  return true;
+/// Up to this many devices are compared one by one. Of more, devices whose coordinates stand for all.
+inline constexpr std::int64_t compared_devices = 256;
+/// Coordinates that stand for all: by axis, those at the ends and in the middle, and those around the places at which
+/// blocks become short or empty.
+class compared_coordinates {
+ public:
+  constexpr compared_coordinates(const program_view& p, const sizes& at, std::int64_t all_below) : sizes_(at.axes) {
+    const bool all = at.axes.devices() <= all_below;
+    for (int a = 0; a < max_axes; ++a)
+      for (std::int64_t c = 0; c < at.axes[a]; ++c)
+        if (all || c < 2 || c + 2 >= at.axes[a] || c == at.axes[a] / 2) add(a, c);
+    if (all) return;
+    for (const buffer& b : p.buffers)
+      for (int i = 0; i < b.type.rank; ++i)
+        if (at[b.type[i]] % at.axes.product(b.where[i]) != 0) add_around(at[b.type[i]], b.where[i], at[b.type[i]]);
+  }
+  /// Calls f(coordinates) for all devices that are compared.
+  template <class F>
+  constexpr void for_each(F&& f) const {
+    coordinates here{};
+    indexed_vector<std::size_t> digits(max_axes, 0);
+    while (true) {
+      for (int a = 0; a < max_axes; ++a) here[a] = along_[a][digits[a]];
+      f(here);
+      int a = max_axes;
+      while (a > 0 && ++digits[a - 1] == along_[a - 1].size()) digits[--a] = 0;
+      if (a == 0) return;
+    }
+  }
+
+ private:
+  constexpr void add(int axis, std::int64_t c) {
+    const auto at = static_cast<std::int32_t>(c);
+    if (c >= 0 && c < sizes_[axis] && std::find(along_[axis].begin(), along_[axis].end(), at) == along_[axis].end())
+      along_[axis].push_back(at);
+  }
+  /// The block that has an index, and those beside it.
+  constexpr void add_around(std::int64_t extent, axis_list list, std::int64_t index) {
+    const std::int64_t parts = sizes_.product(list), length = block_extent(extent, parts);
+    if (length == 0) return;
+    for (std::int64_t block = index / length - 1; block < index / length + 2; ++block) {
+      std::int64_t rest = block;
+      for (int i = list.size(); i-- > 0; rest /= sizes_[list[i]]) add(list[i], rest % sizes_[list[i]]);
+    }
+  }
+
+  axis_sizes sizes_;
+  indexed_vector<std::int32_t> along_[max_axes];
+};
+
+} // namespace detail
+
+namespace detail {
+
+/// The axes along which an exchange is the same for all devices, if shards are equally large.
+constexpr axis_set axes_without_effect(const program_view& p, const step& s) {
+  axis_set any;
+  const std::size_t first = as_size(&s - p.steps.data());
+  for (std::size_t i = first; i < end_of_joined(p.steps, first); ++i) {
+    any |= p.buffers[p.steps[i].out].where.used();
+    for (std::uint16_t in : p.steps[i].in) any |= p.buffers[in].where.used();
+  }
+  return ~any;
+}
+
+/// The workspace on the device that needs most, if up to so many devices are compared one by one. If shards are equally
+/// large, only a few steps need different memory on different devices.
+constexpr workspace_parts most_workspace(const program_view& p, const sizes& at, std::int64_t compared) {
+  workspace_parts most = workspace_on(p, at, coordinates{});
+  const compared_coordinates all(p, at, compared);
+  if (!alike_everywhere(p, at)) {
+    all.for_each([&](const coordinates& here) {
+      const workspace_parts own = workspace_on(p, at, here);
+      if (own.total() > most.total()) most = own;
+    });
+    return most;
+  }
+  workspace_parts common = most;
+  common.held = common.moves = common.kernels = 0;
+  common.held = held_by_buckets(p, at, coordinates{});
+  indexed_vector<const step*> by_place;
+  indexed_vector<axis_set> without_effect;
+  for (const step& s : p.steps) {
+    if (!differs_by_place(p, s, at)) {
+      add_scratch(common, p, s, at, coordinates{});
+    } else {
+      by_place.push_back(&s);
+      without_effect.push_back(s.kind == step_kind::exchange ? axes_without_effect(p, s) : axis_set{});
+    }
+  }
+  if (by_place.empty()) return most;
+  // Of each exchange, by the device with coordinates 0 on the axes without effect.
+  struct known {
+    std::int64_t device, bytes;
+  };
+  indexed_vector<indexed_vector<known>> exchanges(by_place.size());
+  all.for_each([&](const coordinates& here) {
+    workspace_parts own = common;
+    for (std::size_t i = 0; i < by_place.size(); ++i) {
+      const step& s = *by_place[i];
+      if (s.kind != step_kind::exchange) {
+        add_scratch(own, p, s, at, here);
+        continue;
+      }
+      const std::int64_t like = device_of(moved_along(without_effect[i], here, 0, at.axes), at.axes);
+      const known* found = std::find_if(exchanges[i].begin(), exchanges[i].end(),
+                                        [&](const known& k) { return k.device == like; });
+      if (found == exchanges[i].end()) {
+        exchanges[i].push_back({like, scratch_of_exchange(p, s, at, here)});
+        found = &exchanges[i].back();
+      }
+      (s.in_flight ? own.held : own.moves) = s.in_flight ? own.held + found->bytes : std::max(own.moves, found->bytes);
+    }
+    own.held += held_by_moves(p, at, here);
+    if (own.total() > most.total()) most = own;
+  });
+  return most;
 }
 
 } // namespace detail
 
 /// The workspace on the device that needs most, by purpose.
 constexpr workspace_parts parts_of_workspace(const program_view& p, const sizes& at) {
-  workspace_parts most = workspace_on(p, at, coordinates{});
-  const bool alike = detail::alike_everywhere(p, at);
-  // If shards are equally large, only a few steps need different memory on different devices.
-  workspace_parts common = most;
-  indexed_vector<std::size_t> by_place;
-  for (std::size_t i = 0; i < p.steps.size(); ++i)
-    if (detail::differs_by_place(p, p.steps[i], at)) by_place.push_back(i);
-  if (alike && by_place.empty()) return most;
-  common.held = common.moves = common.kernels = 0;
-  if (alike) {
-    common.held = detail::held_by_buckets(p, at, coordinates{});
-    for (const step& s : p.steps)
-      if (!detail::differs_by_place(p, s, at)) detail::add_scratch(common, p, s, at, coordinates{});
-  }
-  for (std::int64_t d = 1; d < at.axes.devices(); ++d) {
-    const coordinates here = coordinates_of(d, at.axes);
-    if (!detail::is_compared(here, at.axes)) continue;
-    workspace_parts own = common;
-    if (alike) {
-      for (std::size_t i : by_place) detail::add_scratch(own, p, p.steps[i], at, here);
-      own.held += detail::held_by_moves(p, at, here);
-    } else {
-      own = workspace_on(p, at, here);
-    }
-    if (own.total() > most.total()) most = own;
-  }
-  return most;
+  return detail::most_workspace(p, at, detail::compared_devices);
 }
 
 /// Bytes of the workspace on the device that needs most.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
+#include <cleave/layout/holders.hpp>
 #include <cleave/program/exchange_pieces.hpp>
 
 #include <algorithm>
@@ -40,14 +41,92 @@ constexpr box shard_of(const exchange_spec& e, std::size_t operand, const coordi
 constexpr bool shares(const exchange_spec& e, std::size_t operand, const coordinates& a, const coordinates& b) {
   return same_along(~e.fetched(operand), a, b);
 }
-/// Calls f(device, coordinates) for the devices with which this one may exchange anything, itself among them.
+
+namespace detail {
+
+/// Indices of an operand, along each dim: at least those that some devices fill their buffers from.
+struct operand_sources {
+  struct along_dim {
+    int dim;
+    indexed_vector<index_run> runs;
+  };
+  indexed_vector<along_dim> dims{};
+
+  constexpr void add(int dim, range all) { dims.push_back({dim, {{0, 1, all.begin, 1, all.size()}}}); }
+  /// Whether a device of a block may have one of them.
+  constexpr bool may_be_on(const exchange_spec& e, std::size_t operand, const device_block& d) const {
+    const buffer& b = e.in[operand];
+    for (const along_dim& s : dims) {
+      const range there = held_by(d, e.at[b.type[s.dim]], b.where[s.dim], e.at.axes);
+      bool any = false;
+      for (const index_run& r : s.runs) any = any || within(r, there).count > 0;
+      if (!any) return false;
+    }
+    return true;
+  }
+};
+/// What the devices of a block fill their buffers from.
+constexpr operand_sources sources_of(const exchange_spec& e, std::size_t operand, const device_block& d) {
+  operand_sources all;
+  const tensor_type& in = e.in[operand].type;
+  const auto filled = [&](int i) { return held_by(d, e.at[e.out.type[i]], e.out.where[i], e.at.axes); };
+  dim_set mapped{};
+  if (e.is_region())
+    for (const dim_map& m : e.region) {
+      const int i = in.find(m.from);
+      const range block = held_by(d, e.at[m.to], e.out.where[i], e.at.axes);
+      all.dims.push_back({i, runs_of({1, 0, 1, false, m.outside, e.at[m.from]}, region_range(m, block))});
+      mapped |= dim_bit(m.from);
+    }
+  else
+    for (const dim_map& m : e.maps) {
+      if (m.operand != operand) continue;
+      mapped |= dim_bit(m.from);
+      if (m.window != no_dim) mapped |= dim_bit(m.window);
+      const range to = filled(e.out.type.find(m.to));
+      if (const dim_map* const major = major_of(e, operand, m.to); major != nullptr) {
+        // Of two dims that become one, the minor one may have any index.
+        const std::int64_t length = e.at[m.from];
+        if (&m != major && length > 0 && to.size() > 0)
+          all.add(in.find(major->from), {to.begin / length, (to.end - 1) / length + 1});
+        continue;
+      }
+      indexed_vector<index_run> runs;
+      for (std::int64_t w = 0; w < (m.window != no_dim ? e.at[m.window] : 1); ++w)
+        for (const index_run& r : runs_of(bound(m, e.at, w), to)) runs.push_back(r);
+      all.dims.push_back({in.find(m.from), std::move(runs)});
+    }
+  for (int i = 0; i < in.rank; ++i)
+    if (!mapped.contains(in[i])) all.add(i, filled(e.out.type.find(in[i])));
+  return all;
+}
+
+} // namespace detail
+
+/// Calls f(device, coordinates), in the order of devices, for those with which this one exchanges anything, itself
+/// among them, and perhaps for some others. If offsets are known only at run time, for all that it may exchange
+/// anything with.
 template <class F>
 constexpr void for_each_member(const exchange_spec& e, const coordinates& here, F&& f) {
+  const device_block self(~axis_set{}, here, e.at.axes);
   axis_set over;
-  for (std::size_t k = 0; k < e.in.size(); ++k)
-    if (e.takes_from(k)) over |= e.fetched(k);
-  for (std::int64_t d = 0; d < e.at.axes.devices(); ++d)
-    if (const coordinates at = coordinates_of(d, e.at.axes); same_along(~over, at, here)) f(d, at);
+  indexed_vector<detail::operand_sources> own(e.in.size());
+  const bool any = moves_at_run_time(e);
+  for (std::size_t k = 0; k < e.in.size(); ++k) {
+    if (!e.takes_from(k)) continue;
+    over |= e.fetched(k);
+    if (!any) own[k] = detail::sources_of(e, k, self);
+  }
+  const auto may = [&](const device_block& d) {
+    if (any || d.meets(~axis_set{}, here)) return true;
+    for (std::size_t k = 0; k < e.in.size(); ++k)
+      if (e.takes_from(k) && d.meets(~e.fetched(k), here) &&
+          (own[k].may_be_on(e, k, d) || detail::sources_of(e, k, d).may_be_on(e, k, self)))
+        return true;
+    return false;
+  };
+  for (std::int64_t d : devices_in({~over, here, e.at.axes}, halving_order(e.out.where), e.at.axes, may))
+    f(d, coordinates_of(d, e.at.axes));
 }
 
 namespace detail {
@@ -98,16 +177,36 @@ constexpr message_size message_to(const exchange_spec& e, const coordinates& her
   });
   return m;
 }
-/// The message to a device from another one.
-constexpr message_size message_from(const exchange_spec& e, const coordinates& here, const coordinates& from) {
+/// All that a device fills.
+struct filled_part {
+  std::size_t operand;
+  std::uint32_t part;
+  filling how;
+};
+constexpr indexed_vector<filled_part> all_filled(const exchange_spec& e, const coordinates& at) {
+  indexed_vector<filled_part> all;
+  for_each_filling(e, at, [&](std::size_t k, const filling& f, std::uint32_t part) { all.push_back({k, part, f}); });
+  return all;
+}
+/// Elements of its sources that are used several times.
+constexpr std::int64_t staged_elements(const exchange_spec& e, const indexed_vector<filled_part>& all,
+                                       const coordinates& here) {
+  std::int64_t n = 0;
+  for (const filled_part& f : all)
+    if (f.how.staged) n += staging_extents(f.how, e.filled_by(f.part, here).extents()).elements();
+  return n;
+}
+/// The message to a device, which fills this, from another one.
+constexpr message_size message_from(const exchange_spec& e, const indexed_vector<filled_part>& all,
+                                    const coordinates& here, const coordinates& from) {
   message_size m;
-  for_each_filling(e, here, [&](std::size_t k, const filling& f, std::uint32_t part) {
-    if (!shares(e, k, from, here)) return;
-    const strides to = f.staged ? strides_of(staging_extents(f, e.filled_by(part, here).extents()))
-                                : e.strides_at(part, here);
-    for_each_piece(f, shard_of(e, k, from), {}, to,
+  for (const filled_part& f : all) {
+    if (!shares(e, f.operand, from, here)) continue;
+    const strides to = f.how.staged ? strides_of(staging_extents(f.how, e.filled_by(f.part, here).extents()))
+                                    : e.strides_at(f.part, here);
+    for_each_piece(f.how, shard_of(e, f.operand, from), {}, to,
                    [&](const exchange_piece& p) { m.append(make_copy(p.extents, strides_of(p.extents), 0, p.to, 0)); });
-  });
+  }
   return m;
 }
 
@@ -137,14 +236,13 @@ constexpr message_size message_from(const exchange_spec& e, const coordinates& h
 [[gnu::cold]] constexpr exchange_room room_of(const exchange_spec& e, const coordinates& here) {
   if (moves_at_run_time(e)) return room_for_any(e, here);
   exchange_room room;
-  detail::for_each_filling(e, here, [&](std::size_t, const filling& f, std::uint32_t part) {
-    if (f.staged) room.staged += staging_extents(f, e.filled_by(part, here).extents()).elements();
-  });
+  const indexed_vector<detail::filled_part> filled = detail::all_filled(e, here);
+  room.staged = detail::staged_elements(e, filled, here);
   const std::int64_t own = device_of(here, e.at.axes);
   for_each_member(e, here, [&](std::int64_t device, const coordinates& at) {
     if (device == own) return;
     room.sent += detail::message_to(e, here, at).packed();
-    room.received += detail::message_from(e, here, at).packed();
+    room.received += detail::message_from(e, filled, here, at).packed();
   });
   return room;
 }
@@ -211,16 +309,13 @@ class joined_messages {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const exchange_spec& e = all[i];
     const std::int64_t own = device_of(here, e.at.axes);
-    std::int64_t staged = 0;
-    detail::for_each_filling(e, here, [&](std::size_t, const filling& f, std::uint32_t part) {
-      if (f.staged) staged += staging_extents(f, e.filled_by(part, here).extents()).elements();
-    });
+    const indexed_vector<detail::filled_part> filled = detail::all_filled(e, here);
     for_each_member(e, here, [&](std::int64_t device, const coordinates& at) {
       if (device == own) return;
       sent.add(device, detail::message_to(e, here, at), size(i));
-      received.add(device, detail::message_from(e, here, at), size(i));
+      received.add(device, detail::message_from(e, filled, here, at), size(i));
     });
-    bytes += aligned(staged * size(i));
+    bytes += aligned(detail::staged_elements(e, filled, here) * size(i));
   }
   return bytes + aligned(sent.bytes()) + aligned(received.bytes());
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/layout/box.hpp>
+#include <cleave/layout/holders.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>
@@ -96,55 +96,53 @@ struct parts_in_order {
 class permuted_parts {
  public:
   constexpr permuted_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here)
-      : t_(t), sizes_(sizes), here_(here), sharded_(t.from.sharded()), replicated_(~t.from.used()) {}
+      : t_(t), sizes_(sizes), here_(here), sharded_(t.from.sharded()), replicas_(sizes.product(~t.from.used())) {}
 
   /// Calls f(device, part) for every part that this device sends.
   template <class F>
   constexpr void for_each_sent(F&& f) const {
-    std::int64_t n = 0;
-    const std::int64_t own = index_along(replicated_, here_, sizes_);
-    for_receivers(here_, held_before(t_, here_, sizes_), [&](std::int64_t device, const box& part) {
-      if (sender_of(n++) == own) f(device, part);
-    });
+    const std::int64_t own = index_along(~t_.from.used(), here_, sizes_);
+    const box shard = held_before(t_, here_, sizes_);
+    const holders_of all = receivers(here_, shard);
+    for (std::int64_t n = own; n < all.size(); n += replicas_) {
+      const coordinates at = all[n];
+      f(device_of(at, sizes_), intersect(shard, held_after(t_, at, sizes_)));
+    }
   }
-  /// Calls f(device, part) for every part that this device receives.
+  /// Calls f(owner, part) for every part that this device receives, with one of its owners.
+  template <class F>
+  constexpr void for_each_needed(F&& f) const {
+    const box want = held_after(t_, here_, sizes_);
+    const holders_of all(want, t_.global, t_.from, {~sharded_, here_, sizes_}, sizes_);
+    for (std::int64_t n = 0; n < all.size(); ++n) {
+      const coordinates owner = all[n];
+      if (!same_along(sharded_, owner, here_)) f(owner, intersect(want, held_before(t_, owner, sizes_)));
+    }
+  }
+  /// Calls f(device, part) for every part that this device receives, with its sender.
   template <class F>
   [[gnu::cold]] constexpr void for_each_received(F&& f) const {
-    const box want = held_after(t_, here_, sizes_);
-    const std::int64_t own = device_of(here_, sizes_);
-    for (std::int64_t index = 0; index < sizes_.product(sharded_); ++index) {
-      const coordinates owner = moved_along(sharded_, here_, index, sizes_);
-      if (same_along(sharded_, owner, here_)) continue;
-      const box shard = held_before(t_, owner, sizes_), part = intersect(want, shard);
-      if (part.empty()) continue;
-      std::int64_t mine = 0, n = 0;
-      for_receivers(owner, shard, [&](std::int64_t device, const box&) {
-        if (device == own) mine = n;
-        ++n;
-      });
-      f(device_of(moved_along(replicated_, owner, sender_of(mine), sizes_), sizes_), part);
-    }
+    for_each_needed([&](const coordinates& owner, const box& part) {
+      const std::int64_t turn = replicas_ == 1 ? 0 : receivers(owner, held_before(t_, owner, sizes_)).before(here_);
+      f(device_of(moved_along(~t_.from.used(), owner, turn % replicas_, sizes_), sizes_), part);
+    });
   }
 
  private:
-  /// Calls f(device, part) for every device that lacks a part of the shard that `owner` has, in the order of devices.
-  /// Partial values travel between devices with the same coordinates on the partial axes.
-  template <class F>
-  constexpr void for_receivers(const coordinates& owner, const box& shard, F&& f) const {
-    for (std::int64_t d = 0; d < sizes_.devices(); ++d) {
-      const coordinates at = coordinates_of(d, sizes_);
-      if (!same_along(t_.from.unreduced(), at, owner) || same_along(sharded_, at, owner)) continue;
-      const box part = intersect(shard, held_after(t_, at, sizes_));
-      if (!part.empty()) f(d, part);
-    }
+  /// The devices that lack a part of the shard that `owner` has. Partial values travel between devices with the same
+  /// coordinates on the partial axes.
+  constexpr holders_of receivers(const coordinates& owner, const box& shard) const {
+    holders_of all(shard, t_.global, t_.to, {t_.from.unreduced(), owner, sizes_}, sizes_, sharded_);
+    all.leave_out(sharded_, owner);
+    return all;
   }
-  /// The replica of a shard that sends to its n-th receiver.
-  constexpr std::int64_t sender_of(std::int64_t n) const { return n % sizes_.product(replicated_); }
 
   transfer t_;
   axis_sizes sizes_;
   coordinates here_;
-  axis_set sharded_, replicated_;
+  axis_set sharded_;
+  /// The devices that have the same shard.
+  std::int64_t replicas_;
 };
 
 /// Elements of all blocks together that a large reduce-scatter combines in one call: few would make latency count, many
@@ -159,25 +157,40 @@ inline constexpr std::int64_t most_counted = std::numeric_limits<int>::max();
 
 namespace detail {
 
-constexpr parts_in_order gathered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+/// The parts of a shard in the order of the devices that take part; held(at) is the other box of such a device.
+/// Together the parts are the shard.
+template <class Held>
+constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& sizes, const coordinates& here,
+                                        const box& shard, const Held& held) {
   parts_in_order all;
-  const box to = held_after(t, here, sizes);
-  for (std::int64_t r = 0; r < sizes.product(t.axes); ++r) {
-    const box part = intersect(to, held_before(t, moved_along(t.axes, here, r, sizes), sizes));
-    const box_copy c = copy_from_packed(part, to, all.elements);
-    all.append(c, c.to_offset);
+  const std::int64_t n = sizes.product(t.axes), elements = shard.elements();
+  const auto append = [&](std::int64_t r) {
+    const box_copy c = copy_to_packed(intersect(shard, held(moved_along(t.axes, here, r, sizes))), shard, 0);
+    all.append(c, c.from_offset);
+  };
+  if (even(t, sizes)) {
+    // The place of a part is a linear function of coordinates: a step along each axis shows whether they are in order.
+    append(0);
+    std::int64_t r = 1;
+    for (int a = max_axes; a-- > 0;) {
+      if (!t.axes.contains(a) || sizes[a] == 1) continue;
+      all.elements = r * (elements / n);
+      append(r);
+      r *= sizes[a];
+    }
+  } else {
+    for (std::int64_t r = 0; r < n && all.direct; ++r) append(r);
   }
+  all.elements = elements;
   return all;
 }
+constexpr parts_in_order gathered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
+  return parts_of_shard(t, sizes, here, held_after(t, here, sizes),
+                        [&](const coordinates& at) { return held_before(t, at, sizes); });
+}
 constexpr parts_in_order scattered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
-  parts_in_order all;
-  const box from = held_before(t, here, sizes);
-  for (std::int64_t r = 0; r < sizes.product(t.axes); ++r) {
-    const box part = intersect(from, held_after(t, moved_along(t.axes, here, r, sizes), sizes));
-    const box_copy c = copy_to_packed(part, from, all.elements);
-    all.append(c, c.from_offset);
-  }
-  return all;
+  return parts_of_shard(t, sizes, here, held_before(t, here, sizes),
+                        [&](const coordinates& at) { return held_after(t, at, sizes); });
 }
 constexpr std::int64_t scratch_of_permute(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
   std::int64_t sent = 0, received = 0;
@@ -186,7 +199,7 @@ constexpr std::int64_t scratch_of_permute(const transfer& t, const axis_sizes& s
   all.for_each_sent([&](std::int64_t, const box& part) {
     if (const box_copy c = copy_to_packed(part, from, 0); !c.contiguous()) sent += c.elements;
   });
-  all.for_each_received([&](std::int64_t, const box& part) {
+  all.for_each_needed([&](const coordinates&, const box& part) {
     if (const box_copy c = copy_from_packed(part, to, 0); !c.contiguous()) received += c.elements;
   });
   return aligned(sent * size_of(t.element)) + aligned(received * size_of(t.element));
