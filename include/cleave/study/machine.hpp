@@ -149,42 +149,31 @@ inline constexpr machine tpu_v4{.name = "TPU v4",
                                 .memory = 32.0 * (1 << 30),
                                 .overlaps = false,
                                 .every_axis = ici_ring(200e9)};
+/// A TPU like the v4: `flops` of 16 bits, and bytes a second of its memory and of its wires along an axis.
+constexpr machine tpu_like_v4(std::string_view name, std::string_view source, double flops, double memory_bandwidth,
+                              double memory, double wires) {
+  machine m = tpu_v4;
+  m.name = name;
+  m.source = source;
+  m.flops_of_2 = flops;
+  m.flops_of_4 = flops / 4;
+  m.flops_of_8 = flops / 64;
+  m.half_width = 32;
+  m.memory_bandwidth = memory_bandwidth;
+  m.memory = memory * (1 << 30);
+  m.overlaps = true;
+  m.every_axis = ici_ring(wires);
+  return m;
+}
 /// One chip of a TPU v5e: a 2-D torus.
-inline constexpr machine tpu_v5e{.name = "TPU v5e",
-                                 .source = "Google Cloud documentation, TPU v5e",
-                                 .flops_of_2 = 197e12,
-                                 .flops_of_4 = 197e12 / 4,
-                                 .flops_of_8 = 197e12 / 64,
-                                 .efficiency = 0.85,
-                                 .half_width = 32,
-                                 .memory_bandwidth = 819e9,
-                                 .launch = 2e-6,
-                                 .memory = 16.0 * (1 << 30),
-                                 .every_axis = ici_ring(90e9)};
+inline constexpr machine tpu_v5e = tpu_like_v4("TPU v5e", "Google Cloud documentation, TPU v5e", 197e12, 819e9, 16,
+                                               90e9);
 /// One chip of a TPU v5p: a 3-D torus.
-inline constexpr machine tpu_v5p{.name = "TPU v5p",
-                                 .source = "Google Cloud documentation, TPU v5p",
-                                 .flops_of_2 = 459e12,
-                                 .flops_of_4 = 459e12 / 4,
-                                 .flops_of_8 = 459e12 / 64,
-                                 .efficiency = 0.85,
-                                 .half_width = 32,
-                                 .memory_bandwidth = 2765e9,
-                                 .launch = 2e-6,
-                                 .memory = 95.0 * (1 << 30),
-                                 .every_axis = ici_ring(180e9)};
+inline constexpr machine tpu_v5p = tpu_like_v4("TPU v5p", "Google Cloud documentation, TPU v5p", 459e12, 2765e9, 95,
+                                               180e9);
 /// One chip of a TPU v6e: a 2-D torus.
-inline constexpr machine tpu_v6e{.name = "TPU v6e",
-                                 .source = "Google Cloud documentation, TPU v6e",
-                                 .flops_of_2 = 918e12,
-                                 .flops_of_4 = 918e12 / 4,
-                                 .flops_of_8 = 918e12 / 64,
-                                 .efficiency = 0.85,
-                                 .half_width = 32,
-                                 .memory_bandwidth = 1640e9,
-                                 .launch = 2e-6,
-                                 .memory = 32.0 * (1 << 30),
-                                 .every_axis = ici_ring(180e9)};
+inline constexpr machine tpu_v6e = tpu_like_v4("TPU v6e", "Google Cloud documentation, TPU v6e", 918e12, 1640e9, 32,
+                                               180e9);
 
 /// One GPU of a node of 8: `near` bytes a second within the node, `far` between nodes.
 constexpr link gpu_node(double near, double far, std::int64_t devices = 8) {
