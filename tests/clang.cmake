@@ -38,3 +38,10 @@ foreach(source IN LISTS blocks)
   add_test(NAME clang.${name} COMMAND ${clang} -fsyntax-only -include-pch "${precompiled}" "${source}")
   set_tests_properties(clang.${name} PROPERTIES TIMEOUT 300 FIXTURES_REQUIRED clang_cleave)
 endforeach()
+
+# Any bytes as files of arrays: built on request, as `cmake --build --preset test --target cleave_fuzz_files`, and run by hand with a folder
+# for what it finds. It needs the run time of the sanitizers (Debian: libclang-rt-16-dev).
+add_custom_target(cleave_fuzz_files
+                  COMMAND ${CLEAVE_CLANG} -std=c++20 -fconstexpr-steps=100000000 -g -O1 -fsanitize=fuzzer,address "-I${PROJECT_SOURCE_DIR}/include"
+                          "-I${CMAKE_CURRENT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/fuzz_files/fuzz_files.cpp" -o "${CMAKE_CURRENT_BINARY_DIR}/cleave_fuzz_files"
+                  VERBATIM)

@@ -49,12 +49,14 @@ ROOMS = [
     ["execute"],
     ["shards", "object"],
     ["tensor"],
+    ["files"],
     ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop"],
     ["cleave"],
 ]
 APPLICATIONS = ["nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop"]
 PUBLIC = {"base", "mesh", "layout", "type", "record", "autodiff", "expr", "grid", "shards", "tensor"}
 BOUNDS = {
+    "files": {"base", "mesh", "layout", "type"},  # bytes, and no tensors
     "storage": {"base", "mesh", "layout", "type", "graph", "ops"},  # values, and nothing that records them
     "nn": PUBLIC,
     "optim": PUBLIC,
@@ -62,23 +64,23 @@ BOUNDS = {
     "solve": PUBLIC,
     "sparse": PUBLIC,
     "stencil": PUBLIC,
-    "io": PUBLIC,
+    "io": PUBLIC | {"files"},
     "interop": PUBLIC,
 }
 WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "cost", "program", "rules", "autodiff", "expr",
-                   "propagate", "plan", "study", "simulate", "nn", "optim", "solve", "stencil"]
+                   "propagate", "plan", "study", "simulate", "files", "nn", "optim", "solve", "stencil"]
 
 # The most lines of a room. Whoever needs more deletes what the new lines replace, or raises the number in the same commit and says in
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
-    "version": 50, "base": 1700, "mesh": 300, "layout": 1250, "type": 500, "graph": 1650, "ops": 1550, "record": 1050,
+    "version": 50, "base": 1780, "mesh": 300, "layout": 1250, "type": 500, "graph": 1650, "ops": 1550, "record": 1050,
     "cost": 2550, "program": 2350, "rules": 2400, "autodiff": 550, "expr": 4000, "propagate": 250, "plan": 6800,
-    "study": 1400, "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1300, "grid": 200, "execute": 5250,
-    "shards": 50, "object": 150, "tensor": 3300, "cleave": 50,
+    "study": 1300, "simulate": 1950, "storage": 1750, "comm": 4900, "kernels": 3950, "distributed": 1300, "grid": 200, "execute": 5250,
+    "shards": 50, "object": 150, "tensor": 3300, "files": 1700, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
-NOT_IN_CORE = [*APPLICATIONS, "study"]  # a program that runs includes no header of the study
-CORE_BUDGET = 48800
+NOT_IN_CORE = [*APPLICATIONS, "study", "files"]  # a program that runs includes no header of the study
+CORE_BUDGET = 48950
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "tensor"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/io/agree.hpp>
 #include <cleave/io/errors.hpp>
 #include <cleave/io/hdf5.hpp>
 #include <cleave/io/xdmf.hpp>
@@ -107,13 +108,7 @@ class field_file {
   }
   /// What failed on rank 0 is thrown on all ranks.
   [[gnu::cold]] void agree() {
-    grid_.state().guarded([&] {
-      const comm::group& all = grid_.state().everyone();
-      int length = static_cast<int>(broken_.size());
-      comm::check(MPI_Bcast(&length, 1, MPI_INT, 0, all.handle), "MPI_Bcast");
-      broken_.resize(as_size(length));
-      if (length > 0) comm::check(MPI_Bcast(broken_.data(), length, MPI_CHAR, 0, all.handle), "MPI_Bcast");
-    });
+    broken_ = (broken_.empty() ? detail::failure() : detail::failure(broken_)).agreed(grid_).sentence();
     if (!broken_.empty()) throw file_error(broken_);
   }
   [[gnu::cold]] void check(const std::vector<entry>& all) const {

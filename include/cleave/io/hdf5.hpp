@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/error.hpp>
-#include <cleave/io/errors.hpp>
+#include <cleave/files/errors.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/type/element.hpp>
 

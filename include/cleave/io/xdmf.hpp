@@ -4,7 +4,7 @@
 
 #include <cleave/base/error.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/io/errors.hpp>
+#include <cleave/files/errors.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/type/element.hpp>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/field_names.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/plan/partition.hpp>
-#include <cleave/study/field_names.hpp>
 #include <cleave/study/layout_table.hpp>
 #include <cleave/study/seconds.hpp>
 
@@ -33,6 +33,7 @@ namespace detail {
       "the compiler has reported this function",
 #define CLEAVE_FAULT(code, sentence) sentence,
 #include <cleave/base/fault_list.hpp>
+#include <cleave/base/field_names.hpp>
   };
   return sentences[static_cast<std::size_t>(f)];
 }

@@ -13,7 +13,8 @@
 // The names of the fields of aggregates, which C++20 has no other way to ask for: the compiler prints a template
 // argument that points to a field. (Boost.PFR, A. Polukhin.)
 
-namespace cleave { inline namespace v0 { namespace detail {
+namespace cleave { inline namespace v0 {
+namespace detail {
 
 #ifdef __clang__
 #pragma clang diagnostic push
@@ -67,27 +68,29 @@ struct fields_of {
 #pragma clang diagnostic pop
 #endif
 
+} // namespace detail
+
 /// Calls `f.operator()<Leaf>(name)` for each leaf of nested aggregates, std::array, std::tuple and std::pair, in
-/// declaration order: `layers.attention.query`, `weights[2]`, `1.bias` of a tuple.
+/// the order of `for_each_leaf`: `layers.attention.query`, `weights[2]`, `1.bias` of a tuple.
 template <template <class> class Leaf, class A, class F>
 void for_each_named_leaf(const std::string& name, F&& f) {
   const std::string before = name.empty() ? name : name + ".";
   if constexpr (Leaf<A>::value) {
     f.template operator()<A>(name);
-  } else if constexpr (is_std_array<A>) {
+  } else if constexpr (detail::is_std_array<A>) {
     for (std::size_t i = 0; i < std::tuple_size_v<A>; ++i)
       for_each_named_leaf<Leaf, typename A::value_type>(name + "[" + std::to_string(i) + "]", f);
-  } else if constexpr (is_tuple<A>) {
+  } else if constexpr (detail::is_tuple<A>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (for_each_named_leaf<Leaf, std::tuple_element_t<I, A>>(before + std::to_string(I), f), ...);
     }(std::make_index_sequence<std::tuple_size_v<A>>{});
   } else if constexpr (!std::is_empty_v<A>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (for_each_named_leaf<Leaf, typename fields_of<A>::template type<I>>(before + std::string(fields_of<A>::names[I]),
-                                                                          f),
+      (for_each_named_leaf<Leaf, typename detail::fields_of<A>::template type<I>>(
+           before + std::string(detail::fields_of<A>::names[I]), f),
        ...);
-    }(std::make_index_sequence<fields_of<A>::count>{});
+    }(std::make_index_sequence<detail::fields_of<A>::count>{});
   }
 }
 
-}}} // namespace cleave::v0::detail
+}} // namespace cleave::v0

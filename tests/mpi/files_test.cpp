@@ -1,0 +1,318 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/io/arrays.hpp>
+#include <cleave/nn/feed_forward.hpp>
+#include <cleave/nn/parameters.hpp>
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// Aggregates in files of other programs. Each rank writes and reads its part.
+
+namespace CLEAVE_SOURCE {
+
+namespace io = cleave::io;
+namespace nn = cleave::nn;
+
+inline constexpr cleave::axis<"a"> a;
+inline constexpr cleave::axis<"b"> b;
+inline constexpr cleave::mesh mesh{a, b};
+inline constexpr cleave::dim<"layer"> layer;
+inline constexpr cleave::dim<"embed"> embed;
+inline constexpr cleave::dim<"heads"> heads;
+inline constexpr cleave::dim<"head"> head;
+inline constexpr cleave::dim<"hidden"> hidden;
+
+struct by_heads {
+  static constexpr auto kernel = mesh(layer, embed, heads / b, head), bias = mesh(layer, heads / b, head),
+                        square = mesh(embed, hidden / a / b), row = mesh(hidden / b);
+};
+struct by_rows {
+  static constexpr auto kernel = mesh(layer, embed / a / b, heads, head), bias = mesh(layer / a, heads, head),
+                        square = mesh(embed / b, hidden / a), row = mesh(hidden);
+};
+template <class L>
+struct model {
+  struct attention_weights {
+    nn::linear_weights<cleave::tensor<float, L::kernel>, cleave::tensor<float, L::bias>> query, key, value;
+  };
+  attention_weights layers;
+  std::array<cleave::tensor<double, L::square>, 2> squares;
+  std::pair<cleave::tensor<cleave::bfloat16, L::row>, cleave::tensor<bool, L::row>> rows;
+  cleave::tensor<std::int64_t, mesh()> count;
+  double rate = 0;
+  std::uint32_t key = 0;
+  bool on = false;
+};
+struct two_squares {
+  cleave::tensor<double, mesh(embed, hidden)> squares, more;
+};
+const std::vector<std::string> names{"layers.query.kernel",
+                                     "layers.query.bias",
+                                     "layers.key.kernel",
+                                     "layers.key.bias",
+                                     "layers.value.kernel",
+                                     "layers.value.bias",
+                                     "squares[0]",
+                                     "squares[1]",
+                                     "rows.0",
+                                     "rows.1",
+                                     "count",
+                                     "rate",
+                                     "key",
+                                     "on"};
+
+template <class T>
+T value(int which, std::int64_t place) {
+  if constexpr (std::is_same_v<T, bool>) return (which + place) % 3 == 0;
+  else return static_cast<T>(static_cast<double>((which * 31 + place * 7) % 255 - 100));
+}
+template <class L>
+model<L> make(const cleave::grid& g, bool filled) {
+  auto m = nn::make_parameters<model<L>>(g, {layer = 3, embed = 10, heads = 4, head = 3, hidden = 13});
+  int which = 0;
+  if (filled)
+    nn::for_each_tensor(m, [&]<class Tensor>(Tensor& t) {
+      ++which;
+      const auto extents = t.extents();
+      t.fill_by([&](const auto& at) {
+        std::int64_t place = 0;
+        for (std::size_t d = 0; d < at.size(); ++d) place = place * extents[d] + at[d];
+        return value<typename Tensor::element_type>(which, place);
+      });
+    });
+  if (filled) m.rate = 0.1, m.key = 4000000000u, m.on = true;
+  return m;
+}
+template <class M>
+void expect_filled(M& m) {
+  int which = 0;
+  nn::for_each_tensor(m, [&]<class Tensor>(Tensor& t) {
+    ++which;
+    const auto all = t.to_global();
+    std::int64_t wrong = 0;
+    for (std::size_t n = 0; n < all.size(); ++n)
+      wrong += all[n] == value<typename Tensor::element_type>(which, std::int64_t(n)) ? 0 : 1;
+    EXPECT_EQ(wrong, 0) << which;
+  });
+  EXPECT_EQ(m.rate, 0.1);
+  EXPECT_EQ(m.key, 4000000000u);
+  EXPECT_TRUE(m.on);
+}
+
+std::vector<cleave::grid> all_grids() {
+  const std::int64_t n = support::ranks();
+  std::vector<cleave::grid> all{cleave::grid(mesh, MPI_COMM_WORLD, {n, 1}), cleave::grid(mesh, MPI_COMM_WORLD, {1, n})};
+  if (n % 2 == 0) all.emplace_back(mesh, MPI_COMM_WORLD, std::vector<std::int64_t>{2, n / 2});
+  // Rank 0 is no device of this one.
+  if (n > 1) all.emplace_back(mesh, MPI_COMM_WORLD, std::vector<std::int64_t>{n - 1, 1}, cleave::on_ranks{1, 1});
+  return all;
+}
+/// A folder of rank 0 that is gone at the end of the test.
+class folder {
+ public:
+  folder() {
+    int number = int(getpid());
+    MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    at_ = std::filesystem::temp_directory_path() / ("cleave_files_" + std::to_string(number));
+    if (support::rank() == 0) std::filesystem::create_directories(at_);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+  ~folder() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::error_code ignored;
+    if (support::rank() == 0) std::filesystem::remove_all(at_, ignored);
+  }
+  std::string operator/(const std::string& name) const { return (at_ / name).string(); }
+
+ private:
+  std::filesystem::path at_;
+};
+/// The sentence of the exception on this rank, which must be the same everywhere.
+template <class Error, class F>
+std::string said_everywhere(F&& f) {
+  std::string mine;
+  try {
+    f();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& e) {
+    mine = e.what();
+  }
+  std::string first = mine;
+  first.resize(1000);
+  MPI_Bcast(first.data(), 1000, MPI_CHAR, 0, MPI_COMM_WORLD);
+  EXPECT_EQ(mine, first.c_str());
+  return mine;
+}
+
+TEST(files, every_format_between_meshes_and_layouts) {
+  const folder temporary;
+  for (const cleave::grid& from : all_grids())
+    for (const char* ending : {"m.safetensors", "m.npz"}) {
+      const std::string path = temporary / ending;
+      auto saved = make<by_heads>(from, true);
+      const io::traffic written = io::save(from, path, saved);
+      EXPECT_EQ(written.moved, written.needed);
+      EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+      std::vector<std::string> found;
+      for (const io::array_info& array : io::arrays_in(from, path)) found.push_back(array.name);
+      std::vector<std::string> expected = names;
+      std::sort(expected.begin(), expected.end());
+      EXPECT_EQ(found, expected);
+      for (const cleave::grid& to : all_grids()) {
+        auto rows = make<by_rows>(to, false);
+        const io::traffic read = io::load(to, path, rows);
+        EXPECT_LE(read.ratio(), 1.05);
+        if (to.active()) expect_filled(rows);
+        auto same = make<by_heads>(to, false);
+        io::load(to, path, same);
+        if (to.active()) expect_filled(same);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+TEST(files, names_layers_transposes_and_heads) {
+  const folder temporary;
+  const std::string path = temporary / "m.safetensors";
+  const cleave::grid g = all_grids()[1];
+  auto saved = make<by_heads>(g, true);
+  const io::name_table table{{"layers.query.kernel", "h.{i}.attn.query.w", "(heads head) embed"},
+                             {"layers.key.kernel", "h.{i}.attn.kv.w", "embed (0:2 heads head)"},
+                             {"layers.value.kernel", "h.{i}.attn.kv.w", "embed (1:2 heads head)"},
+                             {"layers.*.bias", "h.{i}.attn.*.b"},
+                             {"squares[0]", "first", "hidden embed"},
+                             {"rows.*", "r*.*"}};
+  EXPECT_EQ(said_everywhere<cleave::layout_error>([&] { io::save(g, path, saved, table); }),
+            "cleave: the rule for the name of member 'rows.0' is wrong: 'r*.*' has more stars than 'rows.*'");
+  io::name_table right = table;
+  right.back().stored = "r.*";
+  io::save(g, path, saved, right);
+  std::map<std::string, std::vector<std::int64_t>> found;
+  for (const io::array_info& array : io::arrays_in(g, path)) found[array.name] = array.extents;
+  EXPECT_EQ(found["h.2.attn.query.w"], (std::vector<std::int64_t>{12, 10}));
+  EXPECT_EQ(found["h.0.attn.kv.w"], (std::vector<std::int64_t>{10, 24}));
+  EXPECT_EQ(found["h.1.attn.key.b"], (std::vector<std::int64_t>{4, 3}));
+  EXPECT_EQ(found["first"], (std::vector<std::int64_t>{13, 10}));
+  for (const cleave::grid& to : all_grids()) {
+    auto m = make<by_rows>(to, false);
+    EXPECT_LE(io::load(to, path, m, {.names = right}).ratio(), 1.05);
+    if (to.active()) expect_filled(m);
+  }
+  // Element (layer 1, embed 2, heads 3, head 1) of `query` is element (heads 3 head 1, embed 2) of the array.
+  cleave::tensor<float, mesh(embed, hidden)> array(g, {12, 10});
+  io::load(g, path, array, {.names = {{"array", "h.1.attn.query.w"}}, .ignore = {"*"}});
+  EXPECT_EQ(array.to_global()[10 * 10 + 2], saved.layers.query.kernel.to_global()[((10 + 2) * 4 + 3) * 3 + 1]);
+}
+
+TEST(files, one_array_of_numpy) {
+  const folder temporary;
+  const std::string path = temporary / "x.npy";
+  const cleave::grid g = all_grids()[0];
+  const auto saved = make<by_rows>(g, true);
+  io::save(g, path, saved.squares[1]);
+  cleave::tensor<double, mesh(embed / a, hidden)> x(g, {10, 13});
+  io::load(g, path, x);
+  EXPECT_EQ(x.to_global(), saved.squares[1].to_global());
+  // As numpy writes a transposed array.
+  if (support::rank() == 0) {
+    std::string header = "{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n";
+    std::ofstream out(path, std::ios::binary);
+    out << std::string("\x93NUMPY\x01\x00", 8) << char(header.size()) << '\0' << header;
+    for (int n = 0; n < 6; ++n) out.write(reinterpret_cast<const char*>(&n), 4);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  cleave::tensor<std::int32_t, mesh(embed, hidden / a)> columns(g, {2, 3});
+  io::load(g, path, columns);
+  EXPECT_EQ(columns.to_global(), (std::vector<std::int32_t>{0, 2, 4, 1, 3, 5}));
+}
+
+TEST(files, what_is_wrong_is_said_on_all_ranks) {
+  const folder temporary;
+  const std::string path = temporary / "m.safetensors", begin = "cleave: '" + path + "' ";
+  const cleave::grid g = all_grids()[0];
+  auto m = make<by_rows>(g, true);
+  io::save(g, path, m);
+  using file_error = cleave::file_error;
+  EXPECT_EQ(said_everywhere<file_error>([&] { io::load(g, path, m.layers); }).substr(0, begin.size()), begin);
+  two_squares other{{g, {10, 13}}, {g, {10, 13}}};
+  EXPECT_EQ(said_everywhere<file_error>([&] { io::load(g, path, other, {.names = {{"more", "squares[1]"}}}); }),
+            begin + "has no arrays for these members: 'squares'");
+  EXPECT_EQ(said_everywhere<file_error>([&] {
+              io::load(g, path, other, {.names = {{"more", "squares[1]"}}, .keep = {"sq*"}, .ignore = {"layers.*"}});
+            }),
+            begin + "has arrays for no member: 'count', 'key', 'on', 'rate', 'rows.0' and 2 more");
+  const auto load_as = [&](const std::string& array, const std::string& dims = "") {
+    return [&, array, dims] { io::load(g, path, other.more, {.names = {{"array", array, dims}}, .ignore = {"*"}}); };
+  };
+  EXPECT_EQ(said_everywhere<file_error>(load_as("rows.0")),
+            "cleave: member 'array' has elements f64, but 'rows.0' in '" + path + "' has bf16");
+  EXPECT_EQ(said_everywhere<cleave::shape_error>(load_as("rate")),
+            "cleave: member 'array' needs an array with 2 axes, but 'rate' in '" + path + "' has 0");
+  EXPECT_EQ(said_everywhere<cleave::shape_error>(load_as("squares[0]", "hidden embed")),
+            "cleave: member 'array' needs the extent 13 along 'hidden', but 'squares[0]' in '" + path + "' has 10");
+  for (const char* dims :
+       {"hidden", "hidden hidden", "(hidden embed", "hidden embed)", "hidden embed 3:3", "hidden emb"})
+    EXPECT_EQ(said_everywhere<cleave::layout_error>(load_as("squares[0]", dims))
+                  .find("cleave: the rule for the name of member 'array' is wrong: "),
+              0u);
+  said_everywhere<cleave::layout_error>([&] {
+    const cleave::tensor<double, mesh(embed, cleave::unreduced(a))> partial(g, {10});
+    io::save(g, path, partial);
+  });
+  said_everywhere<file_error>([&] { io::save(g, temporary / "m.txt", m); });
+  said_everywhere<file_error>([&] { io::save(g, path, m, {{"squares*", "same"}}); });
+  said_everywhere<file_error>([&] { io::save(g, "/nowhere/m.npz", m); });
+  said_everywhere<file_error>([&] { io::load(g, temporary / "none.npz", m); });
+  auto filled = make<by_heads>(g, false);
+  io::load(g, path, filled); // the mistakes have changed nothing
+  expect_filled(filled);
+}
+
+/// As on a full disk, on the rank that writes last.
+TEST(files, a_full_disk_is_an_error_on_all_ranks) {
+  const folder temporary;
+  const std::string path = temporary / "m.npz";
+  const cleave::grid g = all_grids()[0];
+  auto m = make<by_rows>(g, true);
+  io::save(g, path, m);
+  io::detail::file_fault = [](io::detail::file_call which, const std::string&) {
+    const bool grows = which == io::detail::file_call::write || which == io::detail::file_call::sync;
+    return grows && support::rank() == support::ranks() - 1 ? ENOSPC : 0;
+  };
+  EXPECT_EQ(said_everywhere<cleave::file_error>([&] { io::save(g, path, m); }),
+            "cleave: cannot write '" + path + ".new': No space left on device");
+  io::detail::file_fault = nullptr;
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  auto filled = make<by_heads>(g, false);
+  io::load(g, path, filled); // what was there still is
+  expect_filled(filled);
+  // One byte of the last array.
+  if (support::rank() == 0) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-1500, std::ios::end);
+    file.put('\x55');
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::string said = said_everywhere<cleave::file_error>([&] { io::load(g, path, filled); });
+  EXPECT_TRUE(said.find("checksum") != std::string::npos || said.find("not where") != std::string::npos) << said;
+}
+
+} // namespace CLEAVE_SOURCE
