@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
+#include <cleave/ops/table.hpp>
 #include <cleave/ops/user.hpp>
 #include <cleave/program/buckets.hpp>
 #include <cleave/program/exchange_scratch.hpp>
