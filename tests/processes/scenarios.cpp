@@ -111,7 +111,8 @@ int misspelt(bool on_all) {
                                           {"CLEAVE_TIME_LIMIT", "0"},   {"CLEAVE_TIME_LIMIT", "nan"},
                                           {"CLEAVE_TRANSPORT", "MPI"},  {"CLEAVE_OVERLAP", "no"},
                                           {"CLEAVE_NODE_RANKS", "2.5"}, {"CLEAVE_GPU_AWARE_MPI", "yes"},
-                                          {"CLEAVE_STORES", "none"},    {"CLEAVE_FFT_PLANS", "fast"}};
+                                          {"CLEAVE_STORES", "none"},    {"CLEAVE_FFT_PLANS", "fast"},
+                                          {"CLEAVE_PRINT_CALLS", "HUP"}};
   for (const auto& [name, word] : variables) {
     if (on_all || rank() == 1) setenv(name, word, 1);
     try {
@@ -124,6 +125,32 @@ int misspelt(bool on_all) {
   }
   const cleave::grid g = all_ranks();
   return std::printf("rank %d: a grid with none of them\n", rank()), std::fflush(stdout), 3;
+}
+
+/// Rank 1 makes one call less than the others, which wait for it without end: what the record of each rank says then.
+constexpr int line_of_total = __LINE__ + 1;
+constexpr cleave::function total([](auto x) { return sum(x); });
+int says_where_it_waits(int signal) {
+  const cleave::grid g = all_ranks();
+  Rows x(g, {64, 64});
+  Number n(g, {});
+  x = x + 1.0;
+  // MPI waits in the first thread, so another one ends the process.
+  std::thread([signal] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (signal != 0) kill(getpid(), signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    std::_Exit(3);
+  }).detach();
+  if (rank() != 1) n = total(x);
+  n = total(x);
+  const std::string line = "sum at scenarios.cpp:" + std::to_string(line_of_total);
+  const bool has_line = cleave::comm::calls_text().view().find(line) != std::string_view::npos;
+  std::printf("rank %d: the record has %s\n", rank(), has_line ? "the line" : "a wrong value");
+  std::fflush(stdout);
+  n = total(x);
+  std::this_thread::sleep_for(std::chrono::seconds(8));
+  return 0;
 }
 
 /// Lets this process take so many bytes more than it has.
@@ -270,6 +297,16 @@ const std::map<std::string, std::function<int(int, char**, session&)>> scenarios
          return ends_with(e);
        }
        return 0;
+     }},
+    {"waits_and_gets_a_signal",
+     [](int, char**, session&) {
+       setenv("CLEAVE_PRINT_CALLS", "USR1", 1);
+       return says_where_it_waits(SIGUSR1);
+     }},
+    {"waits_too_long",
+     [](int, char**, session&) {
+       setenv("CLEAVE_TIME_LIMIT", "1", 1);
+       return says_where_it_waits(0);
      }},
     {"misspelt_on_all", [](int, char**, session&) { return misspelt(true); }},
     {"misspelt_on_one", [](int, char**, session&) { return misspelt(false); }},

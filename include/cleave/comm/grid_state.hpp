@@ -10,6 +10,7 @@
 #include <cleave/comm/bindings.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_node.hpp>
+#include <cleave/comm/recorded_calls.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/comm/workspace_pool.hpp>
 #include <cleave/graph/graph.hpp>
@@ -47,7 +48,8 @@ struct checks {
   bool calls = false;
   /// Which operation produces the first NaN.
   bool nans = false;
-  /// Seconds that a rank waits for the others. CLEAVE_TIME_LIMIT in the environment sets it.
+  /// Seconds that a rank waits for the others. CLEAVE_TIME_LIMIT in the environment sets it. Then each rank also prints
+  /// its last calls when it is idle for so long, with and without checks; see print_calls.
   double time_limit = 8;
 
   bool any() const { return calls || nans; }
@@ -309,6 +311,8 @@ class grid_state {
     if (inter != 0) raise<mesh_error>(wording::communicator_inter());
     checks asked;
     const std::exception_ptr misspelt = fault_of_environment(asked);
+    begin_recording(comm, misspelt ? checks().time_limit : asked.time_limit);
+    const comm::recorded call("the construction of a grid");
     everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
       comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -328,6 +332,14 @@ class grid_state {
     if (active()) here_ = coordinates_of(world_.rank, sizes_);
     if (asks_for_checks_) check(asked);
   }
+  /// Ranks are called by their numbers in MPI_COMM_WORLD where there is one.
+  [[gnu::cold]] void begin_recording(MPI_Comm comm, double limit) const {
+    const MPI_Comm all = of_session_ ? comm : MPI_COMM_WORLD;
+    int rank = 0, ranks = 0;
+    comm::check(MPI_Comm_rank(all, &rank), "MPI_Comm_rank");
+    comm::check(MPI_Comm_size(all, &ranks), "MPI_Comm_size");
+    comm::begin_recording(rank, ranks, limit);
+  }
   [[gnu::cold]] void check_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
     call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
     if (!checked_.calls) return;
@@ -345,6 +357,7 @@ class grid_state {
       comm::gpu_aware_mode();
       store_mode();
       fft_plans_of_environment();
+      comm::signal_of_environment();
       asked = read;
     } catch (const environment_error&) {
       return std::current_exception();

@@ -65,8 +65,14 @@ class bound_program {
 
  private:
   [[gnu::cold]] void bind_steps(const binder& b, const runnable& code) {
+    running_.plan = b.program.steps.data();
     for (std::size_t i = 0; i < b.program.steps.size(); ++i) {
-      running_.names.push_back(profile_name(b.program.steps[i]));
+      const step& s = b.program.steps[i];
+      // A map may wait for the halo that the waits before it are for.
+      const std::size_t begun = s.kind == step_kind::wait ? s.begun : i - 1;
+      const bool waits = s.kind == step_kind::wait || (i > 0 && b.program.steps[i - 1].kind == step_kind::wait);
+      running_.bytes.push_back(is_collective(s) ? b.bytes(b.result(s)) : waits ? running_.bytes[begun] : 0);
+      running_.names.push_back(profile_name(s));
       running_.steps.push_back(code.bind(b, i));
     }
     if (code.join_reduces != nullptr) code.join_reduces(b, running_.steps);

@@ -6,6 +6,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/recorded_calls.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/call_checks.hpp>
 #include <cleave/storage/element_type.hpp>
@@ -97,6 +98,9 @@ struct run_state {
   comm::scratch scratch{};
   indexed_vector<owned<bound_step>> steps{};
   indexed_vector<owned<step_group>> groups{};
+  /// The steps of the plan, and the bytes that collectives give this device, for the record of calls.
+  const step* plan = nullptr;
+  indexed_vector<std::int64_t> bytes{};
   /// Names of the steps in profiles.
   indexed_vector<std::string> names{};
   /// Exchanges that overlap with other steps.
@@ -109,7 +113,9 @@ struct run_state {
 
   /// Runs steps `first` to `last`, loops among them.
   void run_steps(std::size_t first, std::size_t last) {
+    comm::step_recorder recorder;
     while (first < last) {
+      recorder.note(plan[first], bytes[first]);
       std::size_t next = run_group(first, last);
       if (next == first) {
         next = steps[first]->next(first);

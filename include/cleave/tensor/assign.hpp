@@ -44,7 +44,8 @@ auto operands_of(const Statement& statement, Results&... results) {
 template <class Plan, class Statement, class... Results>
 void run_plan(const Statement& statement, Results&... results) {
   static_assert(sizeof(typename rejection_of<Plan>::type) != 0);
-  if constexpr (Plan::found.ok()) run_program(runnable_of<Plan>, operands_of<Plan>(statement, results...).data());
+  if constexpr (Plan::found.ok())
+    run_program(runnable_of<Plan>, operands_of<Plan>(statement, results...).data(), comm::address_of_call());
 }
 
 template <class... Results>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/recorded_calls.hpp>
 #include <cleave/execute/executor.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/storage.hpp>
@@ -191,9 +192,10 @@ inline void refuse_same_results(const call_operand* results, std::size_t count) 
       if (results[r].tensor != nullptr && results[r].tensor == results[other].tensor)
         raise<overlap_error>(wording::results_overlap(other, r));
 }
-/// The same for any shards.
-inline void run_program(const runnable& code, const call_operand* operands) {
+/// The same for any shards. `from`: the address of the statement.
+inline void run_program(const runnable& code, const call_operand* operands, const void* from) {
   const program_view& p = code.program;
+  const comm::recorded call(p.steps, from);
   refuse_same_results(operands + p.arguments, p.results);
   for (std::size_t i = 0; i < p.arguments + p.results; ++i)
     if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr)

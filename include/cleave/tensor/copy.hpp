@@ -79,6 +79,7 @@ class whole_on_rank {
   template <class F>
   void gather(const tensor_state& t, F&& make_room) {
     require_kokkos();
+    const comm::recorded call("the gathering of a tensor on one rank");
     void* host = nullptr;
     guarded(t, [&] {
       const void* shard = nullptr;
@@ -96,6 +97,7 @@ class whole_on_rank {
   }
   void scatter(const tensor_state& t, const void* host) {
     require_kokkos();
+    const comm::recorded call("the scattering of a tensor from one rank");
     guarded(t, [&] {
       void* shard = nullptr;
       std::optional<comm::grid_copy> copy;
@@ -184,6 +186,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
       key[rank + i] = target.global[i];
     }
     key[2 * rank] = there.id();
+    const comm::recorded call("a copy between grids");
     if (here.everyone().size == here.world().size) here.same_call("a copy between grids", 0, 0);
     here.guarded([&] {
       there.guarded([&] {

@@ -9,6 +9,7 @@
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/mpi.hpp>
+#include <cleave/comm/recorded_calls.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/layout.hpp>
@@ -266,6 +267,7 @@ class shard_agreement {
   if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
+  const comm::recorded call("the construction of a tensor");
   if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor", 0, 0);
   tensor_state t;
   t.grid = g;
@@ -330,6 +332,7 @@ indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& 
     copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), t.packed(), bytes);
     return host;
   }
+  const comm::recorded call("the gathering of a whole tensor");
   on.same_call("the gathering of a whole tensor", 0, 0);
   const void* from = nullptr;
   std::shared_ptr<void> made;

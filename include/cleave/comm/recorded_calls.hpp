@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/base/environment.hpp>
+#include <cleave/base/numbers.hpp>
+#include <cleave/ops/table.hpp>
+#include <cleave/program/program_view.hpp>
+
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+// The last calls of a process, for the question which rank hangs and where. Writing them takes a few stores; they are
+// read by the handler of a signal or by another thread, while the call goes on or hangs.
+
+namespace cleave { inline namespace v0 {
+namespace comm {
+
+/// A call of the library. Numbers begin with 1.
+struct recorded_call {
+  std::atomic<std::uint64_t> number{0};
+  /// What it is, unless it has a plan.
+  std::atomic<const char*> name{nullptr};
+  /// The steps of its plan, the one that runs now, and the bytes of the result of a collective here.
+  std::atomic<const step*> steps{nullptr}, at{nullptr};
+  std::atomic<std::int64_t> count{0}, bytes{0};
+  /// Where it is in the program.
+  std::atomic<std::uintptr_t> from{0};
+  std::atomic<bool> inside{false};
+};
+
+/// The calls of one thread.
+struct call_ring {
+  static constexpr std::size_t kept = 16, shown = 6;
+  recorded_call calls[kept]{};
+  /// How many calls there were, and how many steps ran in them.
+  std::atomic<std::uint64_t> number{0}, steps{0};
+  std::atomic<bool> taken{false};
+
+  recorded_call& of(std::uint64_t call) { return calls[call % kept]; }
+};
+
+/// The rings of all threads; more threads than rings share the last one. None of this is ever destroyed.
+inline constexpr std::size_t call_rings = 8;
+inline constinit call_ring rings_of_calls[call_rings]{};
+inline constinit thread_local call_ring* ring_of_thread = nullptr;
+
+/// What lines about this process begin with.
+struct process_name {
+  std::atomic<int> rank{-1}, ranks{0};
+  char host[64] = "";
+};
+inline constinit process_name name_of_process{};
+
+[[gnu::cold]] inline call_ring& take_ring() {
+  struct giver {
+    ~giver() { ring_of_thread->taken.store(false); }
+  };
+  std::size_t i = 0;
+  while (i + 1 < call_rings && rings_of_calls[i].taken.exchange(true)) ++i;
+  ring_of_thread = &rings_of_calls[i];
+  if (i + 1 < call_rings) static thread_local const giver at_end;
+  return *ring_of_thread;
+}
+inline call_ring& own_ring() { return ring_of_thread != nullptr ? *ring_of_thread : take_ring(); }
+
+/// The beginning of the program in memory: addresses in its file count from there.
+#if defined(__linux__)
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __ehdr_start[]; // NOLINT(bugprone-reserved-identifier)
+inline std::uintptr_t program_begin() { return reinterpret_cast<std::uintptr_t>(__ehdr_start); }
+#else
+inline std::uintptr_t program_begin() { return 0; }
+#endif
+
+/// The address of this code, where it is inlined. Volatile, since it is another one at each place.
+[[gnu::always_inline]] inline const void* address_of_call() {
+  const void* here = nullptr;
+#if defined(__x86_64__)
+  asm volatile("lea 0(%%rip), %0" : "=r"(here));
+#elif defined(__aarch64__)
+  asm volatile("adr %0, ." : "=r"(here));
+#endif
+  return here;
+}
+
+/// While it lives, the call is one that this process is in.
+class recorded {
+ public:
+  explicit recorded(const char* name) { begin(name, {}, nullptr); }
+  recorded(indexed_span<const step> plan, const void* from) { begin(nullptr, plan, from); }
+  recorded(const recorded&) = delete;
+  recorded& operator=(const recorded&) = delete;
+  ~recorded() {
+    // Calls within the call may have taken its place in the ring.
+    if (call_->number.load(std::memory_order_relaxed) == number_) call_->inside.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  void begin(const char* name, indexed_span<const step> plan, const void* from) {
+    constexpr auto order = std::memory_order_relaxed;
+    call_ring& ring = own_ring();
+    number_ = ring.number.load(order) + 1;
+    call_ = &ring.of(number_);
+    call_->name.store(name, order);
+    call_->steps.store(plan.data(), order);
+    call_->count.store(std::ssize(plan), order);
+    call_->at.store(nullptr, order);
+    call_->from.store(reinterpret_cast<std::uintptr_t>(from), order);
+    call_->inside.store(true, order);
+    call_->number.store(number_, order);
+    ring.number.store(number_, std::memory_order_release);
+  }
+
+  recorded_call* call_;
+  std::uint64_t number_;
+};
+
+/// Notes in the call that this thread is in which step of its plan runs.
+class step_recorder {
+ public:
+  step_recorder()
+      : ring_(own_ring()), call_(ring_.of(ring_.number.load(std::memory_order_relaxed))),
+        ran_(ring_.steps.load(std::memory_order_relaxed)) {}
+  void note(const step& s, std::int64_t bytes) {
+    constexpr auto order = std::memory_order_relaxed;
+    call_.at.store(&s, order);
+    call_.bytes.store(bytes, order);
+    ring_.steps.store(++ran_, order);
+  }
+
+ private:
+  call_ring& ring_;
+  recorded_call& call_;
+  std::uint64_t ran_;
+};
+
+/// The record of this process as text. Uses nothing that a handler of a signal may not use.
+class calls_text {
+ public:
+  [[gnu::cold]] calls_text() {
+    for (std::size_t i = 0; i < call_rings; ++i)
+      if (rings_of_calls[i].number.load(std::memory_order_acquire) != 0) add_ring(rings_of_calls[i], i);
+  }
+  /// At once, so that the lines of ranks do not mix.
+  void write() const {
+    for (std::size_t done = 0; done < length_;) {
+      const ::ssize_t n = ::write(STDERR_FILENO, text_ + done, length_ - done);
+      if (n <= 0) return;
+      done += static_cast<std::size_t>(n);
+    }
+  }
+  std::string_view view() const { return {text_, length_}; }
+
+ private:
+  [[gnu::cold, gnu::noinline]] calls_text& add(std::string_view words) {
+    const std::size_t n = std::min(words.size(), sizeof text_ - 1 - length_);
+    for (std::size_t i = 0; i < n; ++i) text_[length_ + i] = words[i];
+    length_ += n;
+    return *this;
+  }
+  [[gnu::cold, gnu::noinline]] calls_text& add(std::uint64_t number, unsigned base = 10) {
+    char digits[20];
+    std::size_t n = sizeof digits;
+    do digits[--n] = "0123456789abcdef"[number % base];
+    while ((number /= base) != 0);
+    return add({digits + n, sizeof digits - n});
+  }
+  [[gnu::cold]] void begin_line(std::size_t thread) {
+    add("cleave: rank ").add(as_size(std::max(name_of_process.rank.load(), 0)));
+    if (thread != 0) add(", thread ").add(thread);
+  }
+  [[gnu::cold]] void add_ring(call_ring& ring, std::size_t thread) {
+    const std::uint64_t last = ring.number.load(std::memory_order_acquire);
+    std::uint64_t inside = 0;
+    for (const recorded_call& c : ring.calls)
+      if (c.inside.load()) inside = std::max(inside, c.number.load());
+    begin_line(thread);
+    add(" of ").add(as_size(name_of_process.ranks.load())).add(", process ").add(as_size(::getpid())).add(" on ");
+    add(name_of_process.host).add(inside != 0 ? " is inside call " : " is outside of the library, after call ");
+    add(inside != 0 ? inside : last).add("\n");
+    for (std::uint64_t c = last < call_ring::shown ? 1 : last - call_ring::shown + 1; c <= last; ++c) {
+      const recorded_call& call = ring.of(c);
+      if (call.number.load() != c) continue;
+      begin_line(thread);
+      add(call.inside.load() ? ": INSIDE call " : ":   made call ").add(c).add(", ");
+      add_call(call);
+      add("\n");
+      if (!call.inside.load() || call.count.load() == 0) continue;
+      begin_line(thread);
+      add(":   ");
+      add_place(call);
+      add("\n");
+    }
+  }
+  [[gnu::cold]] void add_call(const recorded_call& call) {
+    const step* const steps = call.steps.load();
+    const auto count = as_size(call.count.load());
+    if (const char* const name = call.name.load(); name != nullptr) {
+      add(name);
+    } else {
+      // As checked mode names it: by the first step that has a line.
+      std::size_t named = 0;
+      while (named + 1 < count && steps[named].where.line == 0) ++named;
+      if (count == 0) add("a copy of arguments");
+      else add_operation(steps[steps[named].where.line != 0 ? named : 0]);
+    }
+    if (const std::uintptr_t from = call.from.load(); from > program_begin())
+      add(", called from 0x").add(from - program_begin(), 16);
+  }
+  /// Where in the call this process is.
+  [[gnu::cold]] void add_place(const recorded_call& call) {
+    const step *const steps = call.steps.load(), *const at = call.at.load();
+    if (at == nullptr) return void(add("before its first step"));
+    add("step ").add(as_size(at - steps) + 1).add(" of ").add(as_size(call.count.load())).add(": ");
+    if (at->kind != step_kind::wait) add_step(*at);
+    if (at->kind != step_kind::wait && (at == steps || at[-1].kind != step_kind::wait)) {
+      if (is_collective(*at)) add(", ").add(as_size(call.bytes.load())).add(" bytes");
+      return;
+    }
+    // A map waits itself for the halo that the wait before it is for.
+    add(at->kind == step_kind::wait ? "wait for " : " after ");
+    add_step(steps[(at->kind == step_kind::wait ? at : at - 1)->begun]);
+    add(", ").add(as_size(call.bytes.load())).add(" bytes");
+  }
+  [[gnu::cold]] void add_step(const step& s) {
+    if (is_collective(s)) add(name_of(s.move)).add(" for ");
+    add_operation(s);
+  }
+  [[gnu::cold]] void add_operation(const step& s) {
+    add(s.gradient ? "gradient of " : "");
+    add(class_of(s.code) == op_class::reduction ? name_of(s.combine) : name_of(s.code));
+    if (s.where.line != 0) add(" at ").add(s.where.name()).add(":").add(s.where.line);
+  }
+
+  char text_[4096];
+  std::size_t length_ = 0;
+};
+
+/// Prints the record after each `limit` seconds in which this process made no call and no step of one. Its thread never
+/// ends, as the record does not.
+[[gnu::cold]] inline void watch_calls(double limit) {
+  static std::atomic<bool> watched{false};
+  if (watched.exchange(true)) return;
+  // The handlers of the program run on its own threads.
+  ::sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([limit] {
+    using clock = std::chrono::steady_clock;
+    std::uint64_t seen = 0;
+    clock::time_point since = clock::now();
+    for (bool printed = false;;) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(limit / 8, 1.0)));
+      std::uint64_t now = 0;
+      for (const call_ring& r : rings_of_calls) now += r.number.load() + r.steps.load();
+      if (now != seen) seen = now, since = clock::now(), printed = false;
+      if (printed || std::chrono::duration<double>(clock::now() - since).count() < limit) continue;
+      calls_text().write();
+      printed = true;
+    }
+  }).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// The signal of CLEAVE_PRINT_CALLS; 0 if there is none. Throws environment_error if it is none of these.
+[[gnu::cold]] inline int signal_of_environment() {
+  const std::string_view word = word_of_environment("CLEAVE_PRINT_CALLS", {"", "USR1", "USR2"});
+  return word.empty() ? 0 : word == "USR1" ? SIGUSR1 : SIGUSR2;
+}
+
+/// For every process, when it makes its first grid: its name, and what the environment asks for.
+[[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit) {
+  if (name_of_process.ranks.exchange(ranks) != 0) return;
+  name_of_process.rank = rank;
+  ::gethostname(name_of_process.host, sizeof name_of_process.host - 1);
+  const char* const given = std::getenv("CLEAVE_TIME_LIMIT");
+  if (given != nullptr && *given != '\0') watch_calls(limit);
+  if (const int signal = signal_of_environment(); signal != 0) {
+    struct ::sigaction action{};
+    action.sa_handler = [](int) {
+      const int kept = errno;
+      calls_text().write();
+      errno = kept;
+    };
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+} // namespace comm
+
+/// Writes the last calls of this process to standard error: its rank, and of each call the operation, its line, and
+/// whether the process is inside it, and at which step. A handler of a signal may call it, and a debugger.
+/// CLEAVE_PRINT_CALLS=USR1 in the environment makes it the handler of that signal, and CLEAVE_TIME_LIMIT=60 has it
+/// called when a process does nothing with the library for so many seconds.
+inline void print_calls() noexcept { comm::calls_text().write(); }
+
+}} // namespace cleave::v0
