@@ -414,6 +414,10 @@ TEST(MovesNoMoreThanGspmd, AChoiceBetweenAValueAndItselfIsThatValue) {
   const spec argument = laid_out({{row, {x}}, {column}});
   const auto chosen = [](values v) { return sin(select(flip(v[0], row) > 0.0, v[0], v[0])); };
   EXPECT_EQ(bytes_of(chosen, {argument}, argument), 0);
+  // Also if only the predicate has all dims.
+  const auto spread = [](values v) { return select(flip(v[0], row) > 0.0, v[1], v[1]); };
+  EXPECT_EQ(bytes_of(spread, {argument, laid_out({})}, argument), 0);
+  EXPECT_EQ(bytes_of(spread, {argument, laid_out({{column}, {row}})}, argument), 0);
 }
 
 TEST(MovesNoMoreThanGspmd, WhatIsRepeatedIsRepeatedAlongOtherDimsToo) {

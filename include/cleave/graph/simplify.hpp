@@ -112,6 +112,15 @@ constexpr std::optional<std::size_t> unchanged_operand(const graph& g, const nod
     default: return std::nullopt;
   }
 }
+/// Makes a choice between a value and itself that value, along the dims of the predicate too.
+constexpr bool chooses_one_value(const graph& g, node& n) {
+  if (n.code != op::select || n.loop != 0 || n.in[1] != n.in[2]) return false;
+  n.code = g.nodes[n.in[1]].type.rank < n.type.rank ? op::broadcast : op::cast;
+  n.in[0] = n.in[1];
+  n.in[1] = n.in[2] = no_node;
+  n.arity = 1;
+  return true;
+}
 /// Whether an operation only changes the dims along which a broadcast repeats its operand: a view or a remap along dims
 /// that the operand of the broadcast lacks, in which nothing comes from outside.
 constexpr bool repeats_the_same(const graph& g, const node& n) {
@@ -309,7 +318,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
         rewritten = true;
         continue;
       }
-    rewritten = rewritten || permutation != no_node;
+    rewritten = detail::chooses_one_value(to, n) || rewritten || permutation != no_node;
     const bool negative = left == op::neg || left == op::sub || right == op::neg || right == op::sub;
     const bool may_cancel = two && (first == second || (n.code == op::add && negative));
     if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0 ||
