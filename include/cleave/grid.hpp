@@ -101,14 +101,14 @@ class grid {
   const checks& checked() const { return state().checked(); }
 
   /// How many sets of extents each plan stays bound for: 32 unless this says otherwise, at least 1. Binding computes
-  /// what depends on extents and makes the workspace large enough. The least recently used goes; a call with its
-  /// extents binds again. While a kernel of the user calls plans, what goes is freed when the call of that kernel's
-  /// plan ends. Collective over all ranks of the communicator that the grid was constructed from. The least number that
-  /// one of them gives holds for all.
+  /// sizes and message lists and makes the workspace large enough. The least recently used set is dropped; a call with
+  /// its extents binds again. While a kernel of the user calls plans, a dropped set is freed when the call of that
+  /// kernel's plan ends. Collective over all ranks of the communicator that the grid was constructed from. The least
+  /// number that one of them gives holds for all.
   void keep_extents(std::int64_t sets) const { state().keep_extents(sets); }
   /// Bytes that this device holds for the workspace of calls on this grid, which all plans share: as many as the
   /// largest of those that are bound needs, and as much again for each depth of calls that kernels of the user make. A
-  /// plan says what it needs: `plan.workspace`. No communication.
+  /// plan reports its need: `plan.workspace`. No communication.
   std::int64_t workspace_bytes() const { return state().workspace().bytes(); }
   /// Makes the workspace at least so large on each device, so that no later plan that needs no more moves it. Throws
   /// memory_error on all devices if one of them does not have the memory. Collective over the devices; each may give

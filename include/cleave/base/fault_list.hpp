@@ -6,7 +6,7 @@
 //
 //   CLEAVE_FAULT(code, sentence)
 //
-// A sentence says what is wrong and, where possible, what to do. The compiler prints the facts beside it: the line, the
+// A sentence names the mistake and, if possible, a remedy. The compiler prints the facts with it: the line, the
 // operation, the dim or the axis. Without the pragma, g++ would add to each error how the macro is expanded.
 #pragma GCC system_header
 

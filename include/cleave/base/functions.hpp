@@ -35,7 +35,7 @@ struct optional_function<R(Arguments...)> {
 namespace detail {
 
 /// A parameter that takes any argument, a list in braces too, by a conversion. A function with such parameters is
-/// chosen if no other fits, and says what to write instead.
+/// chosen if no other fits, and proposes the right call.
 struct anything {
   template <class T>
   constexpr anything(const T&) {}

@@ -3,7 +3,7 @@
 #pragma once
 
 // The flags of the compiler that the library needs. Whichever header comes first, this one comes before its code.
-// Compilers go on after an #error and would print some thousand others. A missing file ends g++. A fatal diagnostic
+// Compilers continue after an #error and would print some thousand others. A missing file ends g++. A fatal diagnostic
 // silences clang, which may crash after a missing file.
 
 #ifdef __clang__

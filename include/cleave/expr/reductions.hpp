@@ -68,11 +68,11 @@ constexpr value prod(operand x, const D&... over) {
 }
 CLEAVE_LIFT(prod)
 
-/// The mean along the dims, or along all dims if none is given, of what counts: sum(x * weights) / sum(weights), of 16
-/// bits in float; 0 if nothing counts. Weights are a predicate or numbers, with dims of x: `weighted_mean(losses,
-/// labels != -100)` is the mean over the tokens that are not ignored, on all devices together. An element that does not
-/// count is excluded also if it is infinite or NaN, and its gradient is 0. Communication: that of two sums. Faults:
-/// dim_missing, not_floating.
+/// The mean along the dims, or along all dims if none is given, of elements that count: sum(x * weights) /
+/// sum(weights), of 16 bits in float; 0 if nothing counts. Weights are a predicate or numbers, with dims of x:
+/// `weighted_mean(losses, labels != -100)` is the mean over the tokens that are not ignored, on all devices together.
+/// An element that does not count is excluded also if it is infinite or NaN, and its gradient is 0. Communication: that
+/// of two sums. Faults: dim_missing, not_floating.
 template <std::convertible_to<dim_ref>... D>
 constexpr value weighted_mean(operand x, operand weights, const D&... over) {
   recorder& in = detail::recorder_of(x, weights);

@@ -74,7 +74,7 @@ CLEAVE_FUNCTION complex_parts<R> complex_log(R x, R y) {
   if (most > limits::large) return {std::log(std::hypot(most * R(0.25), least * R(0.25))) + 2 * log_2, angle};
   if (most < limits::small)
     return {std::log(std::hypot(most * limits::lift, least * limits::lift)) - limits::digits * log_2, angle};
-  // Near the unit circle the logarithm is that of 1 and what is left.
+  // Near the unit circle the logarithm is that of 1 plus a small difference.
   if (most > R(0.5) && most < R(2)) return {R(0.5) * std::log1p((most - R(1)) * (most + R(1)) + least * least), angle};
   return {std::log(std::hypot(most, least)), angle};
 }

@@ -5,8 +5,8 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/ops/print.hpp>
-#include <cleave/plan/passes.hpp>
 #include <cleave/plan/plan.hpp>
+#include <cleave/plan/price.hpp>
 
 #include <algorithm>
 #include <string>

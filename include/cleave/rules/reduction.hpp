@@ -14,7 +14,7 @@ namespace cleave { inline namespace v0 { namespace detail {
 
 /// The product of all other elements along dims: along one, of those before times those after, and so on with the
 /// products along it. Nothing is divided, so factors may be 0, and the whole product may be too small or too large. The
-/// last dims come first: what they leave is what the others send, if these are sharded.
+/// last dims come first: their products are the messages along the others, if these are sharded.
 constexpr value product_of_others(recorder& in, value x, dim_set over, source where) {
   const op_builder apply(in, where);
   const tensor_type t = in.at(x).type;

@@ -51,7 +51,7 @@ class market_file {
     ++number_;
     return true;
   }
-  /// Numbers are read up to a byte 0, so that it would hide what is behind it.
+  /// Numbers are read up to a byte 0, so that it would hide the rest of the line.
   void refuse_zeros() const {
     if (line_.find('\0') != std::string::npos) refuse(market_fault::zero);
   }

@@ -33,11 +33,11 @@ namespace cleave { inline namespace v0 { namespace wording {
 [[gnu::cold]] inline std::string nothing_of_that_name(std::string_view pattern) {
   return sentence({"no argument and no result has a name like ", quoted(pattern)});
 }
-/// mend: Leave more dims open, or change what the function pins.
+/// mend: Leave more dims open, or change the layouts that the function pins.
 [[gnu::cold]] inline std::string no_layout_has_a_plan() {
   return sentence({"no layout of the searched ones has a plan"});
 }
-/// mend: Change what the sentence names, or the layouts.
+/// mend: Change the operation that the sentence names, or the layouts.
 [[gnu::cold]] inline std::string plan_fault(std::string_view fault, const verdict& v) {
   std::string text(fault);
   const auto add = [&](const char* what, std::string_view name) {

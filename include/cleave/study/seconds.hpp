@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/plan/passes.hpp>
 #include <cleave/plan/plan.hpp>
+#include <cleave/plan/price.hpp>
 #include <cleave/study/machine.hpp>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace cleave { inline namespace v0 {
 
 /// The time of a plan on a machine, in seconds, and how it is spent on the busiest device.
 struct prediction {
-  /// From the first step to the last: the longer of computation and communication, with what overlaps counted once.
+  /// From the first step to the last: the longer of computation and communication, with overlapping work counted once.
   double seconds = 0;
   /// Products, and the other passes over memory.
   double products = 0, passes = 0;
@@ -249,7 +249,7 @@ struct for_machine : option_tag {
   static constexpr policy rule = policy_of(Machine);
 };
 
-/// Bytes of a device's memory by what fills it.
+/// Bytes of a device's memory by their use.
 struct memory_parts {
   std::int64_t arguments = 0, results = 0;
   workspace_parts workspace{};

@@ -311,7 +311,7 @@ class shard_agreement {
 }
 
 /// The whole tensor as host bytes on every device; nothing elsewhere. Collective over the devices, unless it is
-/// replicated: then each device reads what it has. `make_more` allocates what else the caller needs. Throws
+/// replicated: then each device reads its own copy. `make_more` allocates further memory of the caller. Throws
 /// memory_error on all devices alike, and of a replicated tensor on those alone that have no memory.
 template <class More>
 indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& where, const More& make_more) {
