@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -176,6 +177,27 @@ TEST(study, times_loops) {
   using Out = cleave::abstract<float, mesh(batch / data, hidden)>;
   EXPECT_NEAR(seconds(six, std::type_identity<Rows(Rows, W)>{}), 12 * seconds(once, std::type_identity<Out(Rows, W)>{}),
               1e-12);
+}
+
+TEST(study, draws_a_timeline) {
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan(
+      {batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  const auto t = p.predict(simple);
+  const auto steps = cleave::timeline(p.view(), p.planned_for(), simple);
+  double compute = 0, network = 0, exposed = 0, end = 0;
+  for (const cleave::timed_step& s : steps) {
+    (s.network ? network : compute) += s.times * (s.end - s.begin);
+    exposed += s.exposed;
+    end = std::max(end, s.end);
+    EXPECT_GE(s.end, s.begin);
+  }
+  EXPECT_NEAR(compute, t.products + t.passes, 1e-12);
+  EXPECT_NEAR(network, t.network, 1e-12);
+  EXPECT_NEAR(exposed, t.exposed, 1e-12);
+  EXPECT_NEAR(end, t.seconds, 1e-12);
+  const std::string text = p.timeline(simple);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), steps.size() + 1);
+  EXPECT_NE(text.find(",network,all_reduce,\"model\","), text.npos) << text;
 }
 
 TEST(study, counts_the_memory_of_a_device) {

@@ -28,6 +28,16 @@ struct prediction {
   constexpr double utilization() const { return at_peak / seconds; }
 };
 
+/// A step on one of the two queues of a device: of computation, or of the network. Times are those of the first
+/// iteration of the loops around it, in seconds from the beginning of the call.
+struct timed_step {
+  std::size_t step = 0;
+  bool network = false;
+  double begin = 0, end = 0;
+  /// How often the step runs; and the seconds of all iterations during which the device only waits for it.
+  double times = 1, exposed = 0;
+};
+
 namespace detail {
 
 /// The average number of wires that an element of an all-to-all crosses, divided by the number of wires that work at
@@ -102,12 +112,19 @@ constexpr double local_extent(const program_view& p, const step& s, const tensor
 class clocks {
  public:
   constexpr clocks(const program_view& p, const sizes& at, const machine& m)
-      : p_(p), at_(at), m_(m), done_(p.steps.size(), 0.0) {
+      : p_(p), at_(at), m_(m), done_(p.steps.size(), 0.0), exposed_(p.steps.size(), 0.0) {
     frames_.push_back({});
     for (std::size_t i = 0; i < p.steps.size(); ++i) advance(i);
     all_.seconds = std::max(frames_[0].compute, frames_[0].network);
   }
   constexpr const prediction& result() const { return all_; }
+  /// In the order of the steps.
+  constexpr indexed_vector<timed_step> timeline() const {
+    indexed_vector<timed_step> all = queued_;
+    for (timed_step& t : all)
+      if (t.network) t.exposed = exposed_[t.step];
+    return all;
+  }
 
  private:
   struct frame {
@@ -152,7 +169,7 @@ class clocks {
     const double until = done_[s.begun];
     if (until <= f.compute) return;
     const bool began_outside = p_.steps[s.begun].in_loop != s.in_loop;
-    all_.exposed += (began_outside ? iterations() / f.times : iterations()) * (until - f.compute);
+    expose(s.begun, (began_outside ? iterations() / f.times : iterations()) * (until - f.compute));
     if (began_outside) f.once += until - f.compute;
     f.compute = until;
   }
@@ -185,6 +202,13 @@ class clocks {
     all_.passes += iterations() * seconds;
     return seconds;
   }
+  constexpr void expose(std::size_t i, double seconds) {
+    all_.exposed += seconds;
+    exposed_[i] += seconds;
+  }
+  constexpr void queue(std::size_t i, bool network, double begin, double seconds) {
+    if (seconds > 0) queued_.push_back({i, network, begin, begin + seconds, iterations()});
+  }
   constexpr void run(std::size_t i) {
     const step& s = p_.steps[i];
     const double network = network_seconds(s), work = local_seconds(s, network > 0), n = iterations();
@@ -194,6 +218,7 @@ class clocks {
     };
     if (network > 0) {
       const double begin = std::max(f.compute, f.network);
+      queue(i, true, begin, network);
       if (s.in_flight && m_.overlaps) {
         done_[i] = f.network = begin + network;
       } else if (s.kind == step_kind::move && s.pieces != 0 && follows(i)) {
@@ -204,17 +229,19 @@ class clocks {
         // It scatters the result of the product before it; the last piece is left.
         f.compute += network / s.pieces;
         f.network = std::max(f.network, f.compute);
-        all_.exposed += n * network / s.pieces;
+        expose(i, n * network / s.pieces);
       } else {
-        all_.exposed += n * (begin + network - f.compute);
+        expose(i, n * (begin + network - f.compute));
         f.network = begin + network;
+        queue(i, false, f.network, work);
         f.compute = f.network + work;
       }
       return;
     }
+    queue(i, false, f.compute, work);
     f.compute += work;
     if (s.kind == step_kind::gemm && s.pieces != 0 && i > 0 && follows(i - 1) && done_[i - 1] > f.compute) {
-      all_.exposed += n * (done_[i - 1] - f.compute);
+      expose(i - 1, n * (done_[i - 1] - f.compute));
       f.compute = done_[i - 1];
     }
   }
@@ -224,8 +251,9 @@ class clocks {
   const machine& m_;
   prediction all_{};
   indexed_vector<frame> frames_{};
-  /// When the moves in flight are over.
-  indexed_vector<double> done_;
+  /// When the moves in flight are over; and how long each step was waited for.
+  indexed_vector<double> done_, exposed_;
+  indexed_vector<timed_step> queued_{};
 };
 
 } // namespace detail
@@ -234,6 +262,10 @@ class clocks {
 /// machine's rate for their shape, other passes at the rate of its memory, collectives at the rates of their axes.
 constexpr prediction predict(const program_view& p, const sizes& at, const machine& m) {
   return detail::clocks(p, at, m).result();
+}
+/// What the prediction is made of: each step on its queue.
+constexpr indexed_vector<timed_step> timeline(const program_view& p, const sizes& at, const machine& m) {
+  return detail::clocks(p, at, m).timeline();
 }
 /// The same for a compiled plan, with sizes by name: `predict(plan, machines::a100, {batch = 512, data = 8})`.
 template <class Plan, class Verdict>

@@ -122,21 +122,44 @@ class studied_plan {
     return cleave::explain_passes(view(), at_,
                                   {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}});
   }
-  /// The predicted time and its parts, and of each kind of collective the number, the bytes and the share of the time.
+  /// The steps on the two queues of a device, as lines with commas: the number of the step; its queue; the collective,
+  /// or the operation that the user wrote; its axes; seconds at which it begins and ends in the first iteration of its
+  /// loops; how often it runs; seconds during which the device only waits for it; and bytes that it receives, in all.
+  std::string timeline(const machine& m) const {
+    const program_view p = view();
+    std::string text = "step,queue,what,axes,begin_s,end_s,times,exposed_s,bytes\n";
+    for (const timed_step& t : cleave::timeline(p, at_, m)) {
+      const step& s = p.steps[t.step];
+      char line[160];
+      std::snprintf(line, sizeof line, ",%.9g,%.9g,%.0f,%.9g,%.0f\n", t.begin, t.end, t.times, t.exposed,
+                    t.network ? t.times * static_cast<double>(step_bytes(p, s, at_)) : 0);
+      text.append(std::to_string(t.step)).append(t.network ? ",network," : ",compute,");
+      text.append(t.network ? name_of(s.move) : name_of(s.code)).append(",\"");
+      if (t.network) text.append(to_string(s.axes, p.mesh));
+      text.append("\"").append(line);
+    }
+    return text;
+  }
+  /// The predicted time and its parts, and of each kind of collective the number, the bytes, the seconds, their share
+  /// of the time, and the seconds during which the device only waits.
   std::string report(const machine& m) const {
     struct sum {
       int count = 0;
-      double bytes = 0, seconds = 0;
+      double bytes = 0, seconds = 0, exposed = 0;
     };
     std::map<std::tuple<std::string, std::string, bool>, sum> collectives;
     const program_view p = view();
-    for (const step& s : p.steps) {
+    std::vector<double> exposed(p.steps.size(), 0.0);
+    for (const timed_step& t : cleave::timeline(p, at_, m)) exposed[t.step] += t.exposed;
+    for (std::size_t i = 0; i < p.steps.size(); ++i) {
+      const step& s = p.steps[i];
       if (!is_collective(s) || s.joined) continue;
       sum& all = collectives[{std::string(name_of(s.move)), to_string(s.axes, p.mesh), s.in_loop != 0}];
       const auto times = static_cast<double>(step_iterations(p, s, at_));
       ++all.count;
       all.bytes += times * static_cast<double>(step_bytes(p, s, at_));
       all.seconds += times * detail::seconds_of_collective(p, s, at_, m);
+      all.exposed += exposed[i];
     }
     const prediction whole = predict(m);
     const memory_parts memory = this->memory();
@@ -158,9 +181,9 @@ class studied_plan {
     if (m.memory > 0) add(" of %.4g", m.memory / gib);
     text += '\n';
     for (const auto& [key, all] : collectives)
-      add("  %3d x %-18s over %-12s %-8s %12.4f GB %10.4g s %5.1f %%\n", all.count, std::get<0>(key).c_str(),
-          std::get<1>(key).c_str(), std::get<2>(key) ? "in loops" : "", all.bytes / 1e9, all.seconds,
-          100 * all.seconds / whole.seconds);
+      add("  %3d x %-18s over %-12s %-8s %12.4f GB %10.4g s %5.1f %%, %.4g s exposed\n", all.count,
+          std::get<0>(key).c_str(), std::get<1>(key).c_str(), std::get<2>(key) ? "in loops" : "", all.bytes / 1e9,
+          all.seconds, 100 * all.seconds / whole.seconds, all.exposed);
     return text;
   }
 
