@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/study/seconds.hpp>
 
 #include <gtest/gtest.h>
 
@@ -78,6 +79,25 @@ TEST(workspace, is_as_large_as_the_largest_plan_needs) {
   // The plan that was bound first finds its memory where it is now.
   v = smooth(u);
   expect_smooth(v, rows, cols);
+}
+
+TEST(workspace, memory_of_a_plan_is_that_of_the_device_with_most) {
+  const support::only_mpi here;
+  const auto bytes = [](const Rows& t) {
+    return support::over_ranks(static_cast<std::int64_t>(t.view().size() * sizeof(double)));
+  };
+  for (const std::int64_t rows : {24, 25, 3}) {
+    const std::int64_t cols = 40;
+    const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
+    const Rows u = field(g, rows, cols);
+    Rows v(g, {rows, cols});
+    v = turn(u);
+    const cleave::memory_parts m = cleave::memory_of(turn_plan, {row = rows, col = cols, ax = g.size(ax)});
+    EXPECT_EQ(m.arguments, bytes(u)) << rows;
+    EXPECT_EQ(m.results, bytes(v)) << rows;
+    EXPECT_EQ(m.workspace.total(), held(g)) << rows;
+    EXPECT_EQ(m.total(false), bytes(u) + bytes(v) + held(g)) << rows;
+  }
 }
 
 TEST(workspace, moves_when_a_larger_plan_comes) {
