@@ -4,6 +4,7 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/io/arrays.hpp>
+#include <cleave/io/checkpoints.hpp>
 #include <cleave/nn/feed_forward.hpp>
 #include <cleave/nn/parameters.hpp>
 
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -313,6 +315,164 @@ TEST(files, a_full_disk_is_an_error_on_all_ranks) {
   MPI_Barrier(MPI_COMM_WORLD);
   const std::string said = said_everywhere<cleave::file_error>([&] { io::load(g, path, filled); });
   EXPECT_TRUE(said.find("checksum") != std::string::npos || said.find("not where") != std::string::npos) << said;
+}
+
+template <class Reader>
+void expect_restored(io::checkpoints& from, const cleave::grid& g, std::int64_t step, const Reader&) {
+  auto m = make<Reader>(g, false);
+  EXPECT_EQ(from.restore(m), step);
+  EXPECT_LE(from.moved().ratio(), 1.05);
+  if (g.active()) expect_filled(m);
+}
+
+TEST(checkpoints, are_restored_on_other_meshes_and_layouts) {
+  const folder temporary;
+  int runs = 0;
+  for (const cleave::grid& from : all_grids()) {
+    const std::string path = temporary / ("run" + std::to_string(runs++));
+    {
+      io::checkpoints saved(from, path);
+      auto m = make<by_heads>(from, true);
+      saved.save(7, m);
+      // The values are those of the call.
+      nn::for_each_tensor(m, [](auto& t) { t.fill({}); });
+      m.rate = -1;
+      saved.wait();
+    }
+    for (const cleave::grid& to : all_grids()) {
+      io::checkpoints read(to, path);
+      expect_restored(read, to, 7, by_heads{});
+      expect_restored(read, to, 7, by_rows{});
+    }
+    // The order of dims comes from their names, and a table has the names that members had.
+    struct transposed {
+      cleave::tensor<double, mesh(hidden / b, embed)> second;
+      double rate = 0;
+    } part{{from, {13, 10}}, 0};
+    io::checkpoints read(from, path);
+    EXPECT_EQ(said_everywhere<cleave::file_error>([&] { read.restore(part); }),
+              "cleave: '" + path + "/step_7' has no arrays for these members: 'second'");
+    read.restore(part, {.names = {{"second", "squares[1]"}}, .ignore = {"*"}});
+    EXPECT_EQ(part.rate, 0.1);
+    if (from.active()) {
+      EXPECT_EQ(part.second.to_global()[5 * 10 + 2], value<double>(8, 2 * 13 + 5));
+    }
+  }
+}
+
+TEST(checkpoints, the_latest_the_best_and_every_third_stay) {
+  const folder temporary;
+  const cleave::grid g = all_grids()[0];
+  io::checkpoints saved(g, temporary / "run", {.keep = 2, .keep_every = 3, .keep_best = true});
+  EXPECT_EQ(saved.latest(), std::nullopt);
+  const auto m = make<by_rows>(g, true);
+  for (int step = 1; step <= 8; ++step) saved.save(step, m, step == 4 ? 0.5 : 1.0 + step);
+  saved.wait();
+  EXPECT_EQ(saved.steps(), (std::vector<std::int64_t>{3, 4, 6, 7, 8}));
+  EXPECT_EQ(saved.best(), 4);
+  EXPECT_EQ(said_everywhere<cleave::file_error>([&] { saved.save(8, m); }),
+            "cleave: there is a checkpoint of step 8 in '" + (temporary / "run") + "', or the step is negative");
+  auto other = make<by_heads>(g, false);
+  EXPECT_EQ(saved.restore(other, {.step = 3}), 3);
+  said_everywhere<cleave::file_error>([&] { saved.restore(other, {.step = 5}); });
+  io::checkpoints none(g, temporary / "none");
+  EXPECT_EQ(said_everywhere<cleave::file_error>([&] { none.restore(other); }),
+            "cleave: there is no checkpoint in '" + (temporary / "none") + "'");
+}
+
+/// The call of the system from which on all calls of a rank fail, as if it had been killed there.
+std::atomic<int> calls_left = 0;
+int killed_later(io::detail::file_call which, const std::string&) {
+  return which != io::detail::file_call::read && calls_left.fetch_sub(1) <= 0 ? EIO : 0;
+}
+
+struct small {
+  cleave::tensor<double, mesh(embed / a, hidden / b)> square;
+  double rate;
+};
+/// Whatever call is the last one of a rank, the checkpoint before is restored, or the new one if it was committed.
+TEST(checkpoints, a_rank_may_end_at_any_call) {
+  const folder temporary;
+  const std::string path = temporary / "run";
+  const cleave::grid g = all_grids()[0], h = all_grids()[1];
+  small m{{g, {10, 13}}, 0.5};
+  m.square.fill(3);
+  io::checkpoints(g, path, {.asynchronous = false}).save(1, m);
+  for (const int killed : {0, support::ranks() - 1}) {
+    bool failed = true;
+    for (int calls = 0; failed; ++calls) {
+      const std::int64_t before = *io::checkpoints(g, path).latest();
+      calls_left = calls;
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (support::rank() == killed) io::detail::file_fault = &killed_later;
+      failed = false;
+      io::checkpoints saved(g, path, {.keep = 1});
+      try {
+        saved.save(before + 1, m);
+        saved.wait();
+      } catch (const cleave::file_error&) {
+        failed = true;
+      }
+      io::detail::file_fault = nullptr;
+      MPI_Barrier(MPI_COMM_WORLD);
+      io::checkpoints after(h, path);
+      const std::int64_t latest = *after.latest();
+      EXPECT_TRUE(latest == before || latest == before + 1);
+      EXPECT_TRUE(failed || latest == before + 1);
+      small other{{h, {10, 13}}, 0};
+      EXPECT_EQ(after.restore(other), latest);
+      EXPECT_EQ(other.rate, 0.5);
+      EXPECT_EQ(std::count(other.square.data(), other.square.data() + other.square.local_size(), 3.0),
+                other.square.local_size());
+      ASSERT_LT(calls, 60);
+    }
+  }
+}
+
+TEST(checkpoints, what_is_wrong_is_said_on_all_ranks) {
+  const folder temporary;
+  const std::string path = temporary / "run";
+  const cleave::grid g = all_grids()[0];
+  auto m = make<by_rows>(g, true);
+  io::checkpoints saved(g, path);
+  saved.save(1, m);
+  saved.save(2, m);
+  saved.wait();
+  // A full disk is seen at the next call, and what was there stays.
+  io::detail::file_fault = [](io::detail::file_call which, const std::string&) {
+    return which == io::detail::file_call::sync && support::rank() == support::ranks() - 1 ? ENOSPC : 0;
+  };
+  saved.save(3, m);
+  const std::string said = said_everywhere<cleave::file_error>([&] { saved.save(4, m); });
+  io::detail::file_fault = nullptr;
+  EXPECT_EQ(said, "cleave: cannot write '" + path + "/step_3.new/data_" + std::to_string(support::ranks() - 1) +
+                      ".bin': No space left on device");
+  saved.save(5, m);
+  saved.wait();
+  EXPECT_EQ(saved.steps(), (std::vector<std::int64_t>{1, 2, 5}));
+  said_everywhere<cleave::file_error>([&] { io::checkpoints(g, "/proc/none").save(1, m); });
+  // One bit.
+  const auto damage = [&](const std::string& name) {
+    if (support::rank() == 0) {
+      std::fstream file(path + "/step_5/" + name, std::ios::binary | std::ios::in | std::ios::out);
+      file.seekg(70);
+      const int byte = file.get();
+      file.seekp(70);
+      file.put(static_cast<char>(byte ^ 4));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  };
+  auto other = make<by_heads>(g, false);
+  damage("data_0.bin");
+  EXPECT_NE(said_everywhere<cleave::file_error>([&] { saved.restore(other); }).find("has another checksum than"),
+            std::string::npos);
+  damage("data_0.bin");
+  EXPECT_EQ(saved.restore(other), 5);
+  damage("index.json");
+  EXPECT_NE(said_everywhere<cleave::file_error>([&] { saved.restore(other); }).find("its index has another checksum"),
+            std::string::npos);
+  EXPECT_EQ(saved.restore(other, {.step = 2}), 2);
+  expect_filled(other);
 }
 
 } // namespace CLEAVE_SOURCE

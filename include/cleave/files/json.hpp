@@ -66,6 +66,12 @@ class json_reader {
     if (code != std::errc() || end != digits.data() + digits.size()) refuse("no number");
     return x;
   }
+  /// Reads `null`, if it is next.
+  bool is_null() {
+    if (peek() != 'n') return false;
+    word("null");
+    return true;
+  }
   /// Any value, which nobody needs.
   void skip() {
     const char c = peek();

@@ -91,5 +91,19 @@ namespace cleave { inline namespace v0 { namespace wording {
 [[gnu::cold]] inline std::string member_partial(std::string_view member) {
   return sentence({"member ", quoted(member), " is partial, and files have whole values only"});
 }
+/// mend: Look at the path. A run that ended before its first checkpoint was complete leaves none.
+[[gnu::cold]] inline std::string checkpoint_none(std::string_view folder) {
+  return sentence({"there is no checkpoint in ", quoted(folder)});
+}
+/// mend: Steps are at least 0. Restore from the latest checkpoint, or remove the folders of later ones before the run
+/// goes on from an earlier one.
+[[gnu::cold]] inline std::string checkpoint_exists(std::string_view folder, std::int64_t step) {
+  return sentence(
+      {"there is a checkpoint of step ", number(step), " in ", quoted(folder), ", or the step is negative"});
+}
+/// mend: All ranks write to one folder, on a disk that they share.
+[[gnu::cold]] inline std::string checkpoint_not_seen(std::string_view folder, std::int64_t rank) {
+  return sentence({"rank 0 does not see what rank ", number(rank), " has written to ", quoted(folder)});
+}
 
 }}} // namespace cleave::v0::wording
