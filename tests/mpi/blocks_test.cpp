@@ -121,7 +121,8 @@ void expect_stores_past_caches() {
     const std::int64_t first[] = {0, 0};
     for (int i = 0; i < count; ++i) {
       const std::int64_t n = any(1, any(0, 3) == 0 ? 3000 : 40);
-      const auto code = i % 2 == 1 ? cleave::map_functions_of<tripled> : cleave::map_functions_of<doubled>;
+      const auto code = i % 2 == 1 ? cleave::map_functions_of<tripled, cleave::expression_result<2, T>>
+                                   : cleave::map_functions_of<doubled, cleave::expression_result<1, T>>;
       pieces[i] = {loops, nullptr, code.lines, width, width + n, first, nullptr};
       width += n;
     }
@@ -142,15 +143,57 @@ void expect_stores_past_caches() {
                                                                               (i % 2 == 1 ? 3 : 2));
         }
     }
-    char* const out = reinterpret_cast<char*>(to.data() + before + begin);
-    cleave::compute_lines_past_caches(pieces, count, {rows, begin, end, out, apart, sizeof(T)});
+    void* const out = to.data() + before + begin;
+    cleave::compute_lines_past_caches(pieces, count, {rows, begin, end, &out, &apart, sizeof(T)});
     cleave::finish_stores_past_caches();
     for (std::size_t i = 0; i < to.size(); ++i)
       ASSERT_EQ(std::memcmp(&to[i], &wanted[i], sizeof(T)), 0)
           << "element " << i << " of lines of " << width << " from " << before << ", " << apart << " apart";
   }
 }
+/// Two results of one pass, each at its own distance from a line of the cache.
+template <class T>
+void expect_two_results_past_caches() {
+  using cleave::op;
+  using load = cleave::fused_node<cleave::load_code, T, 0, 1>;
+  using expression = cleave::fused_expression<1, load, cleave::fused_node<static_cast<int>(op::add), T, 0, 0>,
+                                              cleave::fused_node<static_cast<int>(op::add), T, 1, 0>>;
+  std::mt19937 random(8);
+  const auto any = [&](std::int64_t from, std::int64_t to) {
+    return std::uniform_int_distribution<std::int64_t>(from, to)(random);
+  };
+  const auto code =
+      cleave::map_functions_of<expression, cleave::expression_result<1, T>, cleave::expression_result<2, T>>;
+  for (int repetition = 0; repetition < 200; ++repetition) {
+    const std::int64_t rows = any(1, 3), width = any(1, any(0, 3) == 0 ? 3000 : 40),
+                       before[] = {any(0, 70), any(0, 70)};
+    const std::int64_t next[] = {width, width + any(0, 20), width + any(0, 20)}, first[] = {0, 0, 0};
+    cleave::bound_loops loops;
+    loops.walked = 3;
+    loops.written = 2;
+    loops.inner.stride[0] = 1;
+    std::vector<T> from(cleave::as_size(rows * width)), to[2], wanted[2];
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = whole_number<T>(static_cast<std::int64_t>(i % 40));
+    for (int r = 0; r < 2; ++r) {
+      to[r].resize(cleave::as_size(before[r] + rows * next[r + 1] + 70));
+      std::memset(static_cast<void*>(to[r].data()), 0x55, to[r].size() * sizeof(T));
+      wanted[r] = to[r];
+      for (std::int64_t i = 0; i < rows * width; ++i)
+        wanted[r][cleave::as_size(before[r] + i / width * next[r + 1] + i % width)] = whole_number<T>(i % 40 * (2 + r));
+    }
+    const void* const loads[] = {from.data()};
+    cleave::line_piece all(loops, loads, code.lines, 0, width, first, next);
+    void* const out[] = {to[0].data() + before[0], to[1].data() + before[1]};
+    cleave::compute_lines_past_caches(&all, 1, {rows, 0, width, out, next + 1, sizeof(T)});
+    cleave::finish_stores_past_caches();
+    for (int r = 0; r < 2; ++r)
+      ASSERT_EQ(std::memcmp(to[r].data(), wanted[r].data(), to[r].size() * sizeof(T)), 0)
+          << "result " << r << " of " << rows << " lines of " << width;
+  }
+}
 TEST(blocks, stores_past_caches) {
+  expect_two_results_past_caches<double>();
+  expect_two_results_past_caches<std::int8_t>();
   expect_stores_past_caches<float>();
   expect_stores_past_caches<double>();
   expect_stores_past_caches<std::int8_t>();

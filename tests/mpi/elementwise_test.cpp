@@ -330,4 +330,98 @@ TEST(elementwise, lines_that_are_no_multiple_of_a_block) {
     }
 }
 
+// Several results of one pass over lines of such lengths: each overwrites another operand, in any order, or none.
+constexpr cleave::function three_results([](auto a, auto b, auto c, auto d) {
+  auto next_b = 0.5 * b + 0.25 * d;
+  auto next_c = 0.25 * c + 0.5 * (d * d);
+  return std::tuple(a - next_b / (next_c + 2), next_b, next_c);
+});
+template <class Plan>
+constexpr bool is_one_pass(const Plan& plan) {
+  for (std::size_t i = 1; i < plan.view().steps.size(); ++i)
+    if (!cleave::is_in_pass(plan.view().steps[i])) return false;
+  return true;
+}
+static_assert(is_one_pass(cleave::plan<std::tuple<A, A, A>(A, A, A, A)>(three_results)));
+TEST(elementwise, several_results_of_one_pass) {
+  for (const auto& sizes : support::factorings(support::ranks(), 2))
+    for (const std::int64_t cols : {1, 7, 15, 16, 17, 31, 33, 47, 48, 49}) {
+      const std::int64_t n = cols * sizes[1];
+      const cleave::grid g(mesh, MPI_COMM_WORLD, sizes);
+      using tensors = std::array<A, 4>;
+      const auto filled = [&] {
+        tensors all{A(g, {3, n}), A(g, {3, n}), A(g, {3, n}), A(g, {3, n})};
+        for (int t = 0; t < 4; ++t)
+          all[static_cast<std::size_t>(t)].fill_by([=](const auto& at) { return a_at(at[0] + t, at[1]); });
+        return all;
+      };
+      const auto expect = [&](const A& first, const A& second, const A& third, const char* what) {
+        const auto x = first.to_global(), y = second.to_global(), z = third.to_global();
+        for (std::size_t k = 0; k < x.size(); ++k) {
+          const std::int64_t i = static_cast<std::int64_t>(k) / n, j = static_cast<std::int64_t>(k) % n;
+          const double d = a_at(i + 3, j), next_b = 0.5 * a_at(i + 1, j) + 0.25 * d,
+                       next_c = 0.25 * a_at(i + 2, j) + 0.5 * (d * d);
+          EXPECT_DOUBLE_EQ(y[k], next_b) << what << ", " << cols << " columns, element " << k;
+          EXPECT_DOUBLE_EQ(z[k], next_c) << what << ", " << cols << " columns, element " << k;
+          EXPECT_NEAR(x[k], a_at(i, j) - next_b / (next_c + 2), 1e-14) << what << ", " << cols << " columns";
+        }
+      };
+      tensors t = filled();
+      A x(g, {3, n}), y(g, {3, n}), z(g, {3, n});
+      three_results(t[0], t[1], t[2], t[3]).into(x, y, z);
+      expect(x, y, z, "other arrays");
+      three_results(t[0], t[1], t[2], t[3]).into(t[0], t[1], t[2]);
+      expect(t[0], t[1], t[2], "in place");
+      t = filled();
+      three_results(t[0], t[1], t[2], t[3]).into(t[3], t[0], t[1]);
+      expect(t[3], t[0], t[1], "in the place of others");
+    }
+}
+
+// The same with neighbours, some of which other devices have, and in a loop whose carried values are the results.
+constexpr cleave::function two_of_neighbours([](auto a, auto b) {
+  auto around = shift(a, row, 1) + shift(a, row, -1) + shift(a, col, 1) + shift(a, col, -1);
+  return std::tuple(0.25 * around * b, around - b);
+});
+constexpr cleave::function ten_times([](auto a, auto b, auto d) {
+  return repeat_times(10, std::array{a, b}, [=](const auto& s) {
+    auto next = 0.5 * s[1] + 0.25 * d;
+    return std::array{s[0] - 0.5 * next, next};
+  });
+});
+TEST(elementwise, several_results_of_neighbours_and_loops) {
+  on_every_mesh([](const cleave::grid& g, std::int64_t rows, std::int64_t cols, const A& a, const B&) {
+    A b(g, {rows, cols}), first(g, {rows, cols}), second(g, {rows, cols});
+    b.fill_by([](const auto& at) { return b_at(at[0], at[1]); });
+    const auto expect = [&](const auto& wanted) {
+      const auto x = first.to_global(), y = second.to_global();
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        const auto [p, q] = wanted(static_cast<std::int64_t>(k) / cols, static_cast<std::int64_t>(k) % cols);
+        EXPECT_NEAR(x[k], p, 1e-13) << "element " << k;
+        EXPECT_NEAR(y[k], q, 1e-13) << "element " << k;
+      }
+    };
+    const auto of_neighbours = [&](std::int64_t i, std::int64_t j) {
+      const auto at = [&](std::int64_t k, std::int64_t l) {
+        return k < 0 || l < 0 || k >= rows || l >= cols ? 0 : a_at(k, l);
+      };
+      const double around = at(i - 1, j) + at(i + 1, j) + at(i, j - 1) + at(i, j + 1);
+      return std::pair(0.25 * around * b_at(i, j), around - b_at(i, j));
+    };
+    two_of_neighbours(a, b).into(first, second);
+    expect(of_neighbours);
+    first = 1 * a;
+    two_of_neighbours(first, b).into(first, b);
+    second = b;
+    expect(of_neighbours);
+    b.fill_by([](const auto& at) { return b_at(at[0], at[1]); });
+    ten_times(a, b, a).into(first, second);
+    expect([](std::int64_t i, std::int64_t j) {
+      double p = a_at(i, j), q = b_at(i, j);
+      for (int n = 0; n < 10; ++n) q = 0.5 * q + 0.25 * a_at(i, j), p -= 0.5 * q;
+      return std::pair(p, q);
+    });
+  });
+}
+
 } // namespace CLEAVE_SOURCE

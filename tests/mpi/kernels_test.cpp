@@ -107,6 +107,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
   static constexpr const step& one = Plan::frozen.steps[0];
   if constexpr (one.kind == step_kind::map || one.kind == step_kind::fold) {
     using kernel = typename detail::expression_of<Plan, 0>::type;
+    using whole_result = expression_result<kernel::entries - 1, typename kernel::type>;
     bound_program p(g.state(), s, runnable_of<Plan>);
     result.write(nothing);
     const bindings::running running(g.state().bound());
@@ -115,7 +116,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
     const operand_addresses operands(r, one);
     using step_class = std::conditional_t<one.kind == step_kind::map, map_step<>, fold_step<>>;
     const bound_loops& loops = static_cast<const step_class&>(*r.steps[0]).loops();
-    if constexpr (one.kind == step_kind::map) map_flat<kernel>(loops, operands.from, to);
+    if constexpr (one.kind == step_kind::map) map_flat<kernel, whole_result>(loops, operands.from, &to);
     else
       fold_flat<kernel, one.combine, detail::folds_inner(Plan::frozen, 0)>(loops, operands.from, to, r.scratch.memory);
     expect_equal(result.read(), *out, s, g.state(), want, tolerance, "form for devices");

@@ -466,6 +466,171 @@ TEST(Lower, APassReadsAsManyArraysAsAreWorthwhile) {
   for (const step& s : e.made.steps) EXPECT_LE(s.in.size(), most_arrays);
 }
 
+/// The steps of a program whose maps are joined to passes: how many results each pass has.
+std::vector<std::size_t> results_of_passes(const program& p) {
+  std::vector<std::size_t> results;
+  for (const step& s : p.steps) {
+    if (is_in_pass(s)) ++results.back();
+    else if (s.kind == step_kind::map) results.push_back(1);
+  }
+  return results;
+}
+emitted joined(const lowered& l) {
+  emitted e = l.emit_all();
+  EXPECT_TRUE(verify(e));
+  pass_joining(e).run();
+  EXPECT_TRUE(verify(e));
+  return e;
+}
+
+TEST(Lower, MapsThatShareOperandsAreOnePass) {
+  lowered l;
+  const named_dims where{{batch, x}, {embed, ""}};
+  const value w = l.input(where), m = l.input(where), v = l.input(where), g = l.input(where);
+  const value next_m = 0.9f * m + 0.1f * g, next_v = 0.99f * v + 0.01f * (g * g);
+  l.output(w - next_m / (sqrt(next_v) + 1e-8f), where);
+  l.output(next_m, where);
+  l.output(next_v, where);
+  l.choose_strategies();
+  const emitted e = joined(l);
+  const program p = allocate(emitted(e));
+  EXPECT_TRUE(verify(p));
+  EXPECT_EQ(results_of_passes(p), std::vector<std::size_t>{3});
+  // Results are read as they are computed, and every operand once. No operation is left of the maps that were joined.
+  EXPECT_EQ(p.steps[0].in.size(), 4u);
+  EXPECT_EQ(std::ranges::count(p.fused_ops, op::input, &fused_op::code), 4);
+  EXPECT_EQ(p.fused_ops.size(), p.steps.back().ops);
+  EXPECT_EQ(p.slots, 0u);
+  // Each map of a pass has the same operands and the same list of operations, and memory of its own.
+  const auto rejects = [&](auto change) {
+    program broken = p;
+    change(broken.steps[1]);
+    return !verify(broken);
+  };
+  EXPECT_TRUE(rejects([](step& s) { s.in.items[0] = s.in.items[1]; }));
+  EXPECT_TRUE(rejects([](step& s) { s.ops = 1; }));
+  EXPECT_TRUE(rejects([](step& s) { s.first_op = 1; }));
+  EXPECT_TRUE(rejects([&](step& s) { s.out = p.steps[0].out; }));
+  EXPECT_TRUE(rejects([&](step& s) { s.in_loop = 1; }));
+  EXPECT_FALSE(rejects([](step&) {}));
+}
+
+TEST(Lower, ValuesWithinAPassAreNotStored) {
+  // Both results read a value that is too expensive to compute twice.
+  const auto workspace_with = [](bool read_elsewhere) {
+    lowered l;
+    const named_dims where{{batch, x}, {embed, ""}};
+    const value a = l.input(where), b = l.input(where), both = tanh(a * b);
+    l.output(both * a, where);
+    l.output(both - b, where);
+    if (read_elsewhere) l.output(sum(both, embed), {{batch, x}});
+    l.choose_strategies();
+    const program p = allocate(joined(l));
+    EXPECT_TRUE(verify(p));
+    EXPECT_EQ(results_of_passes(p), std::vector<std::size_t>{read_elsewhere ? 3u : 2u});
+    return workspace(p, l.at);
+  };
+  EXPECT_EQ(workspace_with(false), 0);
+  EXPECT_EQ(workspace_with(true), 256 / 4 * 64 * 4);
+}
+
+TEST(Lower, PassesKeepTheOrderOfWhatDepends) {
+  const named_dims where{{batch, x}, {embed, ""}};
+  const auto passes = [&](auto record) {
+    lowered l;
+    const value a = l.input(where), b = l.input(where);
+    record(l, a, b);
+    l.choose_strategies();
+    const program p = allocate(joined(l));
+    EXPECT_TRUE(verify(p));
+    return results_of_passes(p);
+  };
+  using results = std::vector<std::size_t>;
+  // A sum in between depends on the first map, and the last one on the sum.
+  EXPECT_EQ(passes([&](lowered& l, const value& a, const value& b) {
+              const value first = tanh(a) * b;
+              l.output(first, where);
+              l.output(first - sum(first, embed) * b, where);
+            }),
+            (results{1, 1}));
+  // A sum that only the second map needs comes before both.
+  EXPECT_EQ(passes([&](lowered& l, const value& a, const value& b) {
+              l.output(tanh(a) * b, where);
+              l.output(a - sum(b, embed) * b, where);
+            }),
+            (results{2}));
+  // Neighbours of a result are not there as it is computed.
+  EXPECT_EQ(passes([&](lowered& l, const value& a, const value& b) {
+              const value first = tanh(a) * b;
+              l.output(first, where);
+              l.output(shift(first, batch, 1) * b - a, where);
+            }),
+            (results{1, 1}));
+  // Neighbours of an operand are, as is another map without any.
+  EXPECT_EQ(passes([&](lowered& l, const value& a, const value& b) {
+              l.output(tanh(a) * b, where);
+              l.output(shift(a, batch, 1) * b - a, where);
+            }),
+            (results{2}));
+  // Nothing is shared.
+  EXPECT_EQ(passes([&](lowered& l, const value& a, const value& b) {
+              l.output(tanh(a) * 2.0f, where);
+              l.output(tanh(b) * 2.0f, where);
+            }),
+            (results{1, 1}));
+}
+
+TEST(Lower, APassHasAsManyArraysAsAreWorthwhile) {
+  const auto passes = [](std::size_t own) {
+    lowered l;
+    const named_dims where{{batch, x}, {embed, ""}};
+    const value shared = l.input(where);
+    for (int r = 0; r < 2; ++r) {
+      value all = shared;
+      for (std::size_t i = 0; i < own; ++i) all = all * 2.0f + l.input(where);
+      l.output(all, where);
+    }
+    l.choose_strategies();
+    return results_of_passes(allocate(joined(l)));
+  };
+  // One operand that they share, their own, and two results.
+  const std::size_t fit = (most_arrays_in_pass - 3) / 2;
+  EXPECT_EQ(passes(fit), std::vector<std::size_t>{2});
+  EXPECT_EQ(passes(fit + 1), (std::vector<std::size_t>{1, 1}));
+  // Nor more results than a pass can have.
+  lowered l;
+  const named_dims where{{batch, x}, {embed, ""}};
+  const value a = l.input(where);
+  for (int r = 0; r < max_results + 2; ++r) l.output(a * float(r + 2), where);
+  l.choose_strategies();
+  EXPECT_EQ(results_of_passes(allocate(joined(l))), (std::vector<std::size_t>{max_results, 2}));
+}
+
+TEST(Lower, CarriedValuesOfOnePassAreWrittenInPlace) {
+  lowered l;
+  const named_dims where{{batch, x}, {embed, ""}};
+  const value g = l.input(where);
+  const auto last = repeat_times(4, std::array{l.input(where), g * 2.0f, g * 3.0f}, [&](const auto& s) {
+    const value m = 0.9f * s[1] + 0.1f * g, v = 0.99f * s[2] + 0.01f * (g * g);
+    return std::array{s[0] - m / (sqrt(v) + 1e-8f), m, v};
+  });
+  for (const value& r : last) l.output(r, where);
+  l.choose_strategies();
+  const program p = allocate(joined(l));
+  EXPECT_TRUE(verify(p));
+  std::size_t in_loop = 0, in_place = 0;
+  for (const step& s : p.steps) {
+    if (s.in_loop == 0 || s.kind != step_kind::map) continue;
+    ++in_loop;
+    for (std::uint16_t b : s.in)
+      in_place += p.buffers[b].role == p.buffers[s.out].role && p.buffers[b].index == p.buffers[s.out].index ? 1 : 0;
+  }
+  EXPECT_EQ(in_loop, 3u);
+  EXPECT_EQ(in_place, 3u);
+  // Of the multiples of g, which are computed before the loop.
+  EXPECT_EQ(p.slots, 2u);
+}
+
 TEST(Lower, AllReducesRunInPlaceAndResultsWhereTheCallerWantsThem) {
   lowered l;
   residual_layer(l);

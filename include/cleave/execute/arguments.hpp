@@ -141,8 +141,10 @@ class argument_memory {
     const program_view& p = of.program;
     indexed_vector<range> uses(p.arguments + p.results, range{-1, -1});
     std::int64_t depth = 0, begin = 0;
-    for (std::int64_t i = -1; const step& s : p.steps) {
-      ++i;
+    for (std::int64_t i = -1, number = -1; const step& s : p.steps) {
+      ++number;
+      // A pass with several results is one step.
+      if (!is_in_pass(s)) i = number;
       if (s.kind == step_kind::loop_begin && depth++ == 0) begin = i;
       if (s.kind == step_kind::loop_end) --depth;
       const std::int64_t end = end_of_loops(p, i, depth);

@@ -138,8 +138,8 @@ class band_finder {
     const std::size_t count = b_.program.steps.size();
     for (std::size_t i = 0; i + 1 < count; ++i) {
       if (!starts(i)) continue;
-      while (last_ < count && extends(last_)) ++last_;
-      if (last_ - first_ < 2 || !pays()) continue;
+      while (last_ < count && extends(last_)) last_ += b_.pass_of(at(last_)).size();
+      if (last_ - first_ <= b_.pass_of(at(first_)).size() || !pays()) continue;
       all.push_back(made());
       i = last_ - 1;
     }
@@ -157,7 +157,7 @@ class band_finder {
   }
   bool starts(std::size_t i) {
     first_ = i;
-    last_ = i + 1;
+    last_ = i + b_.pass_of(at(i)).size();
     touched_.clear();
     folds_ = 0;
     dims_ = kept_dims(i);
@@ -170,7 +170,9 @@ class band_finder {
   [[gnu::cold]] int kept_dims(std::size_t i) const {
     const step& s = at(i);
     const auto plain = [&](std::uint16_t n) { return b_.program.buffers[n].form == form::shard; };
-    if (steps_[i]->row_dims() == 0 || !plain(s.out)) return 0;
+    if (steps_[i]->row_dims() == 0) return 0;
+    for (const step& one : b_.pass_of(s))
+      if (!plain(one.out)) return 0;
     for (std::uint16_t n : s.in)
       if (!plain(n) && !b_.is_around_shard(b_.program.buffers[n])) return 0;
     return steps_[i]->row_dims();
@@ -188,7 +190,7 @@ class band_finder {
       add(x.of, false, true);
       add(b_.program.buffers[x.of].of, false, true);
     }
-    add(at(i).out, true, false);
+    for (const step& one : b_.pass_of(at(i))) add(one.out, true, false);
     if (steps_[i]->folds_all_rows()) ++folds_;
   }
   /// Adds a step to the group if it runs over the same rows, and of the memory that the others read and write it reads
@@ -313,7 +315,7 @@ constexpr bool may_have_bands(const program_view& p) {
     return p.steps[i].kind == step_kind::map || p.steps[i].kind == step_kind::fold;
   };
   for (std::size_t i = 1; i < p.steps.size(); ++i)
-    if (passes_over_rows(i - 1) && passes_over_rows(i)) return true;
+    if (passes_over_rows(i - 1) && passes_over_rows(i) && !is_in_pass(p.steps[i])) return true;
   return false;
 }
 

@@ -26,6 +26,8 @@ struct binder {
   const buffer& result(const step& s) const { return program.buffers[s.out]; }
   /// The number of a step of this program.
   std::size_t number_of(const step& s) const { return as_size(&s - program.steps.data()); }
+  /// The steps that run in one pass with this one, the first of them.
+  indexed_span<const step> pass_of(const step& s) const { return cleave::pass_of(program.steps, number_of(s)); }
 
   /// Whether a buffer is the view through which an operation reads a shard and its halo.
   bool is_around_shard(const buffer& b) const { return cleave::is_around_shard(program, b); }

@@ -160,11 +160,20 @@ struct operand_addresses {
   operand_addresses(const run_state& r, const step& s) : count(s.in.size()) {
     for (std::size_t k = 0; k < count; ++k) from[k] = r.at[s.in[k]];
   }
-  /// Whether an operand has this address.
-  bool has(const void* address) const {
-    for (std::size_t k = 0; k < count; ++k)
-      if (from[k] == address) return true;
+  /// Whether an operand has the address of a result.
+  bool has_any(const run_state& r, indexed_span<const step> pass) const {
+    for (const step& s : pass)
+      for (std::size_t k = 0; k < count; ++k)
+        if (from[k] == r.at[s.out]) return true;
     return false;
+  }
+};
+
+/// The addresses that the maps of a pass write.
+struct result_addresses {
+  void* to[max_results];
+  result_addresses(const run_state& r, indexed_span<const step> pass) {
+    for (std::size_t k = 0; k < pass.size(); ++k) to[k] = r.at[pass[k].out];
   }
 };
 

@@ -221,7 +221,10 @@ class box_binder {
       if (waits_) waits |= std::uint64_t{1} << k;
     }
     const buffer& out = b_.result(s_);
-    made.out_bytes = bytes_of(out, out_) + out_.offset * size_of(out.type.element);
+    made.out_bytes[0] = bytes_of(out, out_) + out_.offset * size_of(out.type.element);
+    const indexed_span<const step> pass = b_.pass_of(s_);
+    for (std::size_t r = 1; r < pass.size(); ++r)
+      made.out_bytes[r] = bytes_of(b_.result(pass[r]), b_.addresses(b_.result(pass[r])));
     made.first_row = loops_.part.begin[0];
     made.rows = loops_.part.extent[0];
     loops_.bind_part(made.loops);
@@ -259,7 +262,7 @@ class box_binder {
   static bool moves_like_result(const bound_loops& l, int load) {
     bool same = true;
     for (int i = 0; i < l.outer.rank; ++i)
-      same = same && l.outer.dims[i].stride[load] == l.outer.dims[i].stride[l.walked - 1];
+      same = same && l.outer.dims[i].stride[load] == l.outer.dims[i].stride[l.first_result()];
     return same;
   }
   std::int64_t bytes_of(const buffer& x, const addressing& a) const {

@@ -33,9 +33,10 @@ constexpr std::uint64_t with_operand(std::uint64_t word, int k, int operand) {
   return (word & ~(std::uint64_t{0xffff} << at)) | static_cast<std::uint64_t>(operand) << at;
 }
 
-/// All that the code of a fused expression depends on, one word for each operation.
+/// All that the code of a fused expression depends on, one word for each operation, and which of them are results.
 struct fused_code {
   std::size_t loads = 0;
+  static_vector<std::uint16_t, max_results> root{};
   indexed_vector<std::uint64_t> word{};
   indexed_vector<const user_entry*> user{};
 
@@ -47,34 +48,40 @@ struct fused_code {
   /// Of equal expressions the same.
   constexpr std::uint64_t hash() const {
     std::uint64_t h = loads;
+    for (std::uint16_t r : root) h = h * 31 + r;
     for (std::uint64_t w : word) h = (h ^ w) * 0x9E3779B97F4A7C15u ^ h >> 31;
     return h;
   }
   friend constexpr bool operator==(const fused_code& a, const fused_code& b) {
-    return a.loads == b.loads && a.word == b.word && a.user == b.user;
+    return a.loads == b.loads && a.root == b.root && a.word == b.word && a.user == b.user;
   }
 };
 /// The same as a constant: `Room` words, of which the first `size` count.
 template <std::size_t Room>
 struct fixed_code {
   std::size_t loads = 0;
+  static_vector<std::uint16_t, max_results> root{};
   int size = 0;
   std::uint64_t word[Room]{};
   const user_entry* user[Room]{};
 
-  constexpr explicit fixed_code(const fused_code& t) : loads(t.loads), size(t.size()) {
+  constexpr explicit fixed_code(const fused_code& t) : loads(t.loads), root(t.root), size(t.size()) {
     for (int j = 0; j < size; ++j) {
       word[j] = t.word[j];
       user[j] = t.user[j];
     }
   }
-  constexpr operator fused_code() const { return {loads, {word, word + size}, {user, user + size}}; }
+  constexpr operator fused_code() const { return {loads, root, {word, word + size}, {user, user + size}}; }
 };
 
-constexpr fused_code fused_code_of(const program_view& p, const step& s) {
+/// Of the pass that begins with step `i`.
+constexpr fused_code fused_code_of(const program_view& p, std::size_t i) {
+  const indexed_span<const step> pass = pass_of(p.steps, i);
+  const step& s = pass.back();
   const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
   fused_code t;
   t.loads = s.in.size();
+  for (const step& one : pass) t.root.push_back(narrowed(one.ops - 1));
   t.word.reserve(s.ops);
   t.user.reserve(s.ops);
   unsigned literals = 0, indices = 0;
@@ -134,10 +141,10 @@ struct expression_from {
 
 template <class Plan, std::size_t I>
 struct code_of_step {
-  static constexpr std::size_t room = Plan::frozen.steps[I].ops;
-  static constexpr fixed_code<room> code{fused_code_of(Plan::frozen, Plan::frozen.steps[I])};
+  static constexpr std::size_t room = pass_of(Plan::frozen.steps, I).back().ops;
+  static constexpr fixed_code<room> code{fused_code_of(Plan::frozen, I)};
 };
-/// The expression of a map or fold, step I of a plan.
+/// The expression of a pass or a fold, step I of a plan.
 template <class Plan, std::size_t I>
 using expression_of = expression_from<code_of_step<Plan, I>>;
 

@@ -15,9 +15,9 @@ namespace cleave { inline namespace v0 { namespace detail {
 class loop_binder {
  public:
   loop_binder(const binder& b, const step& s)
-      : b_(b), s_(s), inner_(inner_dim_of(s, b.program.buffers, b.program.maps)) {
+      : b_(b), s_(s), pass_(b.pass_of(s)), inner_(inner_dim_of(s, b.program.buffers, b.program.maps)) {
     for (std::size_t k = 0; k < s.in.size(); ++k) add(b.operand(s, k), k);
-    add(b.result(s), s.in.size());
+    for (std::size_t r = 0; r < pass_.size(); ++r) add(b.result(pass_[r]), s.in.size() + r);
     for (int i = 0; i < s.loop.rank; ++i) part.extent[i] = b.held_along(s.loop, s.space, i).size();
   }
 
@@ -30,7 +30,7 @@ class loop_binder {
   std::int64_t first_index(int i) const {
     return b_.held_along(s_.loop, s_.space, i).begin + part.begin[i] - part.wrapped[i];
   }
-  /// Sets how a load moves through its array; the number past the last load stands for the result.
+  /// Sets how a load moves through its array; the number past the last load stands for the first result.
   void read_at(std::size_t k, const addressing& strides) { address_[k].stride = strides.stride; }
   /// The loops of a map without shortcuts: those of adjacent parts have the same lines.
   void bind_part(bound_loops& l) const {
@@ -70,7 +70,8 @@ class loop_binder {
  private:
   /// All dims but the inner one: the first `kept` among the outer ones, the others among the folded ones.
   [[gnu::cold]] void append_dims(bound_loops& l, int kept) const {
-    l.walked = as_int(s_.in.size()) + indices() + 1;
+    l.written = as_int(pass_.size());
+    l.walked = as_int(s_.in.size()) + indices() + l.written;
     for (int i = 0; i < s_.loop.rank; ++i)
       if (i != inner_.position) (i < kept ? l.outer : l.folded).append(loop_dim_at(i));
   }
@@ -88,16 +89,17 @@ class loop_binder {
             wording::plan_inconsistent(name_of(s_.code), b_.program.dims[s_.loop[i]].name, wanted, extents[position]));
     }
   }
-  /// A loop dim with the strides of loads, indices and result.
+  /// A loop dim with the strides of loads, indices and results.
   [[gnu::cold]] loop_dim loop_dim_at(int i) const {
     loop_dim d;
     d.extent = part.extent[i];
     int next = 0;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       d.stride[next++] = stride_along(b_.operand(s_, k), address_[k], s_.loop[i]);
-    for (const fused_op& t : fused_ops_of(b_.program, s_))
+    for (const fused_op& t : fused_ops())
       if (role_of(t.code) == fused_role::index) d.stride[next++] = t.arg == i ? 1 : 0;
-    d.stride[next] = stride_along(b_.result(s_), address_[s_.in.size()], s_.loop[i]);
+    for (std::size_t r = 0; r < pass_.size(); ++r)
+      d.stride[next++] = stride_along(b_.result(pass_[r]), address_[s_.in.size() + r], s_.loop[i]);
     return d;
   }
   /// Puts the dim along which a transposed operand is contiguous next to the inner one.
@@ -113,15 +115,16 @@ class loop_binder {
         }
     }
   }
+  indexed_span<const fused_op> fused_ops() const { return fused_ops_of(b_.program, pass_.back()); }
   int indices() const {
     int n = 0;
-    for (const fused_op& t : fused_ops_of(b_.program, s_)) n += role_of(t.code) == fused_role::index ? 1 : 0;
+    for (const fused_op& t : fused_ops()) n += role_of(t.code) == fused_role::index ? 1 : 0;
     return n;
   }
   [[gnu::cold]] void bind_values(bound_loops& l) const {
     int indices = 0;
     l.literals.clear();
-    for (const fused_op& t : fused_ops_of(b_.program, s_)) {
+    for (const fused_op& t : fused_ops()) {
       if (role_of(t.code) == fused_role::index) l.index_base[indices++] = first_index(t.arg);
       if (is_literal(role_of(t.code))) l.literals.push_back(literal_of(t, b_.at));
     }
@@ -129,8 +132,9 @@ class loop_binder {
 
   const binder& b_;
   const step& s_;
+  indexed_span<const step> pass_;
   cleave::inner_dim inner_;
-  addressing address_[max_operands + 1];
+  addressing address_[max_operands + max_results];
 };
 
 }}} // namespace cleave::v0::detail

@@ -19,14 +19,18 @@ class nan_search {
  public:
   nan_search(grid_state& grid, const sizes& at, const program_view& p) : b_{grid, p, at} {}
 
-  /// Before a step: copies the operands that it overwrites.
+  /// Before a step: copies the operands that it, or the pass that it begins, overwrites.
   [[gnu::cold]] void keep_operands(const step& s, const indexed_vector<void*>& address) {
+    // They are copied already.
+    if (is_in_pass(s)) return;
     kept_.clear();
     if (s.ops == 0 || is_scaled(s)) return;
     wait_for_kernels();
     for (std::uint16_t b : s.in) {
       const buffer& x = b_.program.buffers[b];
-      if (address[b] != address[s.out] || x.form == form::view) continue;
+      bool overwritten = false;
+      for (const step& one : b_.pass_of(s)) overwritten = overwritten || address[b] == address[one.out];
+      if (!overwritten || x.form == form::view) continue;
       kept_.push_back({b, allocate(b_.bytes(x))});
       copy_bytes(kept_.back().memory.get(), address[b], b_.bytes(x));
     }
@@ -35,10 +39,13 @@ class nan_search {
   /// The operation of step `s` that made element `flat` of its result NaN; null if it is not known.
   [[gnu::cold]] const fused_op* find(const step& s, std::int64_t flat, const indexed_vector<void*>& address) const {
     if (is_scaled(s) || has_neighbours(b_.program.buffers[s.out])) return nullptr;
-    for (const fused_op& t : fused_ops_of(b_.program, s))
-      if (is_complex(t.type) || t.user != nullptr) return nullptr;
-    for (std::uint16_t b : s.in)
-      if (b_.is_around_shard(b_.program.buffers[b])) return nullptr;
+    const indexed_span<const fused_op> all = fused_ops_of(b_.program, s);
+    const indexed_vector<std::uint8_t> needed = entries_of(all);
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      const bool around = role_of(all[t].code) == fused_role::load &&
+                          b_.is_around_shard(b_.program.buffers[s.in[all[t].arg]]);
+      if (needed[t] != 0 && (is_complex(all[t].type) || all[t].user != nullptr || around)) return nullptr;
+    }
     const int kept = s.loop.rank - s.folded;
     point at;
     at.set(extents(s), 0, kept, flat);
@@ -46,7 +53,7 @@ class nan_search {
     for (int d = kept; d < s.loop.rank; ++d) folded *= extents(s)[d].size();
     for (std::int64_t f = 0; f < folded; ++f) {
       at.set(extents(s), kept, s.loop.rank, f);
-      if (const fused_op* made = first_nan_of(s, at, address); made != nullptr) return made;
+      if (const fused_op* made = first_nan_of(s, needed, at, address); made != nullptr) return made;
     }
     return nullptr;
   }
@@ -116,12 +123,24 @@ class nan_search {
     for (int d = 0; d < s.loop.rank; ++d) e.along[d] = b_.held_along(s.loop, s.space, d);
     return e;
   }
-  [[gnu::cold]] const fused_op* first_nan_of(const step& s, const point& at,
+  /// The entries that the last one is computed from, and itself. Others belong to other results of the same pass.
+  [[gnu::cold]] static indexed_vector<std::uint8_t> entries_of(indexed_span<const fused_op> all) {
+    indexed_vector<std::uint8_t> needed(all.size(), 0);
+    needed[all.size() - 1] = 1;
+    for (std::size_t t = all.size(); t-- > 0;) {
+      const fused_role role = role_of(all[t].code);
+      const int operands = role == fused_role::user ? 3 : role == fused_role::operation ? arity_of(all[t].code) : 0;
+      for (int k = 0; k < operands && needed[t] != 0; ++k) needed[all[t].in[as_size(k)]] = 1;
+    }
+    return needed;
+  }
+  [[gnu::cold]] const fused_op* first_nan_of(const step& s, const indexed_vector<std::uint8_t>& needed, const point& at,
                                              const indexed_vector<void*>& address) const {
     const indexed_span<const fused_op> fused_ops = fused_ops_of(b_.program, s);
     indexed_vector<double> value(fused_ops.size());
     for (std::size_t t = 0; t < fused_ops.size(); ++t) {
       const fused_op& o = fused_ops[t];
+      if (needed[t] == 0) continue;
       value[t] = entry_at(s, o, at, address, value.data());
       if (value[t] != value[t] && role_of(o.code) != fused_role::load) return &o;
     }

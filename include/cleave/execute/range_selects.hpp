@@ -112,12 +112,14 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, unsig
   for (int j = 0; j < size; ++j)
     if (j != last && ((kept[j] != 0 && j < last) || stays(j))) append(j);
   append(last);
+  made.root.push_back(narrowed(made.size() - 1));
   return made;
 }
 
-/// Finds the selects of an expression. None, if a load is transposed: it is read in tiles instead.
+/// Finds the selects of an expression with one result. None, if a load is transposed: it is read in tiles instead.
 constexpr range_selects selects_of(const fused_code& t) {
   range_selects r;
+  if (t.root.size() != 1) return r;
   bool indexed = false, selects = false;
   for (std::uint64_t word : t.word) {
     const op code = op_of(word);

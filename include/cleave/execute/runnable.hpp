@@ -58,8 +58,8 @@ struct form_list {
   std::uint16_t count = 0;
 };
 
-/// Whether the code of a step is that of its expression.
-constexpr bool runs_expression(const step& s) { return s.ops > 0 && s.kind != step_kind::gemm; }
+/// Whether the code of a step is that of its expression, or of the expression of the pass that it begins.
+constexpr bool runs_expression(const step& s) { return s.ops > 0 && s.kind != step_kind::gemm && !is_in_pass(s); }
 /// Of steps that share their code the same; of others nearly always another one.
 constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   const step& s = p.steps[i];
@@ -70,13 +70,13 @@ constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
   if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
   if (s.in.size() > 1 && !runs_expression(s)) h |= element_of_buffer(s.in[1]) << 56;
   if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
-  if (s.kind == step_kind::map) h |= (is_boxed(p, s) ? 1ull : 0ull) << 40;
+  if (s.kind == step_kind::map) h |= (is_boxed(p, s) ? 1ull : 0ull) << 40 | (s.joined ? 1ull : 0ull) << 41;
   if (s.kind == step_kind::exchange) h |= std::uint64_t{underlying(exchange_role_of(p, i))} << 40;
   if (s.kind == step_kind::move && s.in_flight) h |= 1ull << 40;
   if (is_scaled(s)) h |= 1ull << 40;
   if (s.pieces != 0) h |= (goes_first(p, i) ? 1ull : 2ull) << 41;
   if (s.panels != 0) h |= 3ull << 41;
-  return !runs_expression(s) ? h : h ^ fused_code_of(p, s).hash() << 1;
+  return !runs_expression(s) ? h : h ^ fused_code_of(p, i).hash() << 1;
 }
 constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
   const step &a = p.steps[i], &b = p.steps[j];
@@ -95,7 +95,7 @@ constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
     if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
   if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
   if (a.kind == step_kind::map && is_boxed(p, a) != is_boxed(p, b)) return false;
-  return expressed == runs_expression(b) && (!expressed || fused_code_of(p, a) == fused_code_of(p, b));
+  return expressed == runs_expression(b) && (!expressed || fused_code_of(p, i) == fused_code_of(p, j));
 }
 template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {

@@ -178,7 +178,7 @@ struct last_of<Only> {
 
 } // namespace detail
 
-/// The whole chain; its value is the last node's.
+/// The whole chain; its value is the last node's. Earlier entries may be results too.
 template <int Loads, class... Nodes>
 struct fused_expression {
   /// The stored type, and the type that `at` gives: the same but for 16-bit numbers.
@@ -189,9 +189,14 @@ struct fused_expression {
   static constexpr int indices = detail::entries_with<Nodes...>([](fused_role r) { return r == fused_role::index; });
   static constexpr int literals = detail::entries_with<Nodes...>([](fused_role r) { return is_literal(r); });
   using row_type = operand_row<loads, indices, literals>;
+  using frame_type = detail::frame<std::make_integer_sequence<int, entries>, Nodes...>;
 
   /// The value at position i of the inner loop.
   CLEAVE_FUNCTION static value_type at(const row_type& r, std::int64_t i) {
+    return detail::value_of<entries - 1>(frame_at(r, i));
+  }
+  /// The values of all entries there.
+  CLEAVE_FUNCTION static frame_type frame_at(const row_type& r, std::int64_t i) {
     return run(r, i, std::make_integer_sequence<int, entries>{});
   }
 
@@ -200,9 +205,10 @@ struct fused_expression {
   class line {
    public:
     explicit line(const row_type& r) : r_(r) { fix(std::make_integer_sequence<int, entries>{}); }
-    /// The value at position i of the line.
-    [[gnu::always_inline]] value_type at(std::int64_t i) const {
-      return run(i, std::make_integer_sequence<int, entries>{});
+    /// Stores the results at position i of the line as element j. All loads come first: a result may overwrite one.
+    template <class Pointers>
+    [[gnu::always_inline]] void store(std::int64_t i, const Pointers& to, std::int64_t j) const {
+      run(i, to, j, std::make_integer_sequence<int, entries>{});
     }
 
    private:
@@ -216,12 +222,13 @@ struct fused_expression {
       if constexpr (fixed.at[I]) detail::set_value<I>(f_, detail::evaluate_node<Node>(f_, r_, 0));
       return 0;
     }
-    template <int... I>
-    [[gnu::always_inline]] value_type run(std::int64_t i, std::integer_sequence<int, I...>) const {
+    template <class Pointers, int... I>
+    [[gnu::always_inline]] void run(std::int64_t i, const Pointers& to, std::int64_t j,
+                                    std::integer_sequence<int, I...>) const {
       auto f = f_;
       const int each[]{run_entry<I, Nodes>(f, i)...};
       static_cast<void>(each);
-      return detail::value_of<entries - 1>(f);
+      to.store(j, f);
     }
     template <int I, class Node, class Frame>
     [[gnu::always_inline]] int run_entry(Frame& f, std::int64_t i) const {
@@ -230,7 +237,7 @@ struct fused_expression {
     }
 
     const row_type& r_;
-    detail::frame<std::make_integer_sequence<int, entries>, Nodes...> f_;
+    frame_type f_;
   };
 
  private:
@@ -247,11 +254,11 @@ struct fused_expression {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
   template <int... I>
-  CLEAVE_FUNCTION static value_type run(const row_type& r, std::int64_t i, std::integer_sequence<int, I...>) {
-    detail::frame<std::integer_sequence<int, I...>, Nodes...> f;
+  CLEAVE_FUNCTION static frame_type run(const row_type& r, std::int64_t i, std::integer_sequence<int, I...>) {
+    frame_type f;
     const int each[]{(detail::set_value<I>(f, detail::evaluate_node<Nodes>(f, r, i)), 0)...};
     static_cast<void>(each);
-    return detail::value_of<entries - 1>(f);
+    return f;
   }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

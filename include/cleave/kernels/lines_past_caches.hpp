@@ -40,9 +40,11 @@ struct line_piece {
 struct stored_lines {
   /// How many lines there are, and the elements of each that are computed.
   std::int64_t rows, begin, end;
-  /// Where the first of them goes, how many elements further the next line goes, and the bytes of an element.
-  char* out;
-  std::int64_t out_apart, bytes;
+  /// Of each result, where the first of them goes, and how many elements further the next line goes.
+  void* const* out;
+  const std::int64_t* out_apart;
+  /// Of an element.
+  std::int64_t bytes;
 };
 
 /// Bytes from which lines use non-temporal stores. With lines of 2 KiB, a stencil of seven points was 1.1x slower.
@@ -54,18 +56,22 @@ inline constexpr std::int64_t past_caches_block = tuned_size(1 << 12, 64);
 /// Prefetch distance of loads in bytes: about when the block before is stored.
 inline constexpr std::int64_t prefetched_ahead = tuned_size(1 << 12, 64);
 
-/// Elements `begin` to `end` of the next line of a piece. `block`: where element `begin` goes.
-inline void compute_part(const line_piece& p, std::int64_t begin, std::int64_t end, char* block, std::int64_t bytes) {
+/// Elements `begin` to `end` of the next line of a piece. `block`: where element `begin` of each result goes.
+inline void compute_part(const line_piece& p, std::int64_t begin, std::int64_t end, char* const* block,
+                         std::int64_t bytes) {
+  static constexpr std::int64_t nowhere[max_results]{};
   const std::int64_t first = std::max(begin, p.begin), last = std::min(end, p.end);
-  if (first < last)
-    p.lines({p.loops, p.from, p.loops->inner.stride, p.offset, p.apart, 1, first - p.begin, last - p.begin,
-             block + (first - begin) * bytes, 0});
+  if (first >= last) return;
+  void* out[max_results];
+  for (int k = 0; k < p.loops->written; ++k) out[k] = block[k] + (first - begin) * bytes;
+  p.lines(
+      {p.loops, p.from, p.loops->inner.stride, p.offset, p.apart, 1, first - p.begin, last - p.begin, out, nowhere});
 }
 
-/// Stores a block that begins with element `at` of the line, and prefetches the next loads of a piece.
+/// Stores a block that begins with element `at` of the line. The first one prefetches the next loads of a piece.
 inline void store_block(const line_piece& p, std::int64_t at, char* to, const char* block, std::int64_t elements,
-                        std::int64_t bytes) {
-  const int prefetched = p.loops->prefetched;
+                        std::int64_t bytes, bool first) {
+  const int prefetched = first ? p.loops->prefetched : 0;
   const char* ahead[most_prefetched];
   for (int k = 0; k < prefetched; ++k) {
     const int load = p.loops->prefetch[k];
@@ -82,19 +88,25 @@ inline void store_block(const line_piece& p, std::int64_t at, char* to, const ch
 /// are then at the line after the last one. Other threads see the values after `finish_stores_past_caches`.
 inline void compute_lines_past_caches(line_piece* pieces, int count, const stored_lines& l) {
   using detail::past_caches_block;
-  alignas(detail::cache_line) char memory[past_caches_block];
+  alignas(detail::cache_line) char memory[max_results * past_caches_block];
+  const int results = pieces[0].loops->written;
   int widest = 0;
   for (int i = 1; i < count; ++i)
     if (pieces[i].end - pieces[i].begin > pieces[widest].end - pieces[widest].begin) widest = i;
   for (std::int64_t row = 0; row < l.rows; ++row) {
     for (std::int64_t at = l.begin, end; at < l.end; at = end) {
-      char* const to = l.out + (row * l.out_apart + at - l.begin) * l.bytes;
-      // The block begins within its line of the cache as its place does.
-      const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % detail::cache_line);
-      end = std::min(l.end, at + (past_caches_block - shift) / l.bytes);
-      char* const block = memory + shift;
+      char *to[max_results], *block[max_results];
+      end = l.end;
+      for (int k = 0; k < results; ++k) {
+        to[k] = as<char>(l.out[k]) + (row * l.out_apart[k] + at - l.begin) * l.bytes;
+        // The block begins within its line of the cache as its place does.
+        const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to[k]) % detail::cache_line);
+        end = std::min(end, at + (past_caches_block - shift) / l.bytes);
+        block[k] = memory + k * past_caches_block + shift;
+      }
       for (int i = 0; i < count; ++i) detail::compute_part(pieces[i], at, end, block, l.bytes);
-      detail::store_block(pieces[widest], at, to, block, end - at, l.bytes);
+      for (int k = 0; k < results; ++k)
+        detail::store_block(pieces[widest], at, to[k], block[k], end - at, l.bytes, k == 0);
     }
     for (int i = 0; i < count; ++i) pieces[i].next_line();
   }

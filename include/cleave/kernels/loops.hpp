@@ -12,8 +12,8 @@
 namespace cleave { inline namespace v0 {
 
 /// The arrays that a kernel walks through: its loads, then its indices (whose "address" is the index itself), then the
-/// result.
-inline constexpr int max_walked = max_operands + max_indices + 1;
+/// results.
+inline constexpr int max_walked = max_operands + max_indices + max_results;
 
 /// How many loads of a map may be prefetched.
 inline constexpr int most_prefetched = 4;
@@ -63,8 +63,8 @@ struct loop_nest {
 
 /// The loops of a map or fold.
 struct bound_loops {
-  /// How many arrays are walked through.
-  int walked = 1;
+  /// How many arrays are walked through, and how many of them are results.
+  int walked = 1, written = 1;
   /// map: all dims. fold: the kept dims, without the inner one if that is kept.
   loop_nest outer{};
   /// fold: the folded dims; the inner one is last in it if it is folded.
@@ -73,7 +73,7 @@ struct bound_loops {
   loop_dim inner{};
   /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
   bool tiled = false;
-  /// map: the result is larger than the caches, so it uses non-temporal stores.
+  /// map: the results are larger than the caches, so they use non-temporal stores.
   bool past_caches = false;
   /// map: loads that are prefetched, if the result uses non-temporal stores.
   int prefetched = 0;
@@ -84,6 +84,9 @@ struct bound_loops {
   std::int64_t results = 1;
   std::int64_t chunks = 1;
   std::int64_t chunk = 0;
+
+  /// The first result among the arrays.
+  int first_result() const { return walked - written; }
 };
 
 /// A position in the outer loops of a nest: indices, and how far each array is along.

@@ -10,67 +10,68 @@
 
 namespace cleave { inline namespace v0 {
 
-/// out[i...] = expression(i...), for devices. A thread computes several elements, unless the expression is long, so
-/// that their loads overlap: all are loaded before one is stored, since the compiler may not move a load past a store
-/// that may alias it. If there are several loads, some may be neighbours of others, as in stencils: more elements at a
-/// time read less.
-template <class Expression>
+/// out[i...] = expression(i...), for devices, of one result or several. A thread computes several elements, unless the
+/// expression is long, so that their loads overlap: all are loaded before one is stored, since the compiler may not
+/// move a load past a store that may alias it. If there are several loads, some may be neighbours of others, as in
+/// stencils: more elements at a time read less.
+template <class Expression, class... Results>
 struct map_flat_functor {
-  using result_type = typename Expression::type;
   using rows = row_maker<Expression>;
+  static constexpr int walked = rows::result + int{sizeof...(Results)};
   static constexpr bool reads_around = Expression::loads > 2;
   static constexpr int repeat = Expression::entries > 24 ? 1 : reads_around || rows::strides ? 8 : 4;
-  using tiles_type = flat_tiles<rows::walked, repeat>;
+  using tiles_type = flat_tiles<walked, repeat>;
 
   typename Expression::row_type start;
   tiles_type tiles;
-  result_type* out;
+  detail::result_pointers<Results...> out;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
     const typename tiles_type::position at = tiles.at(unit);
     typename Expression::row_type row = rows::moved(start, at.offset);
-    result_type* to = out + at.offset[rows::result];
+    detail::result_pointers<Results...> to = out;
+    to.move(at.offset + rows::result);
     if (at.count < repeat) {
       CLEAVE_NOT_UNROLLED
       for (int r = 0; r < at.count; ++r) {
-        *to = convert<result_type>(Expression::at(row, 0));
-        to += tiles.step(rows::result);
+        to.store(0, Expression::frame_at(row, 0));
+        to.move(tiles.steps() + rows::result);
         row = rows::moved(row, tiles.steps());
       }
       return;
     }
-    typename Expression::value_type value[repeat];
+    typename detail::result_pointers<Results...>::values value[repeat];
     for (int r = 0; r < repeat; ++r) {
-      value[r] = Expression::at(row, 0);
+      value[r].take(Expression::frame_at(row, 0));
       row = rows::moved(row, tiles.steps());
     }
     for (int r = 0; r < repeat; ++r) {
-      *to = convert<result_type>(value[r]);
-      to += tiles.step(rows::result);
+      to.store(0, value[r]);
+      to.move(tiles.steps() + rows::result);
     }
   }
 };
-template <class Expression>
-void map_flat(const bound_loops& l, const void* const* from, void* to) {
-  using functor = map_flat_functor<Expression>;
+template <class Expression, class... Results>
+void map_flat(const bound_loops& l, const void* const* from, void* const* to) {
+  using functor = map_flat_functor<Expression, Results...>;
   const typename functor::tiles_type tiles(l.outer);
   launch("cleave map", tiles.units(),
-         functor{functor::rows::start(l, from, l.inner.stride), tiles, as<typename Expression::type>(to)});
+         functor{functor::rows::start(l, from, l.inner.stride), tiles, detail::result_pointers<Results...>(to)});
 }
 
 /// The functions of a map's expression: of its lines on the host, of all of it on a device.
 struct map_functions {
   lines_function lines = nullptr;
-  void (*flat)(const bound_loops&, const void* const* from, void* to) = nullptr;
-  /// Bytes of a result.
+  void (*flat)(const bound_loops&, const void* const* from, void* const* to) = nullptr;
+  /// Bytes of an element of each result.
   std::int64_t bytes = 0;
 };
-template <class Expression>
+template <class Expression, class... Results>
 inline constexpr map_functions map_functions_of = [] {
   map_functions f;
   f.bytes = sizeof(typename Expression::type);
-  if constexpr (on_host) f.lines = &compute_lines<Expression, typename Expression::type>;
-  else f.flat = &map_flat<Expression>;
+  if constexpr (on_host) f.lines = &compute_lines<Expression, Results...>;
+  else f.flat = &map_flat<Expression, Results...>;
   return f;
 }();
 
@@ -86,19 +87,20 @@ inline constexpr std::int64_t map_tile_columns = 64;
 struct map_work {
   const bound_loops& l;
   const void* const* from;
-  void* to;
+  void* const* to;
   const map_functions& f;
 
   /// Elements i to `stop` of lines, the first of which is at `offset`.
   void run_lines(const std::int64_t* offset, const std::int64_t* apart, std::int64_t rows, std::int64_t i,
                  std::int64_t stop) const {
-    const int result = l.walked - 1;
-    char* const out = as<char>(to) + (offset[result] + i) * f.bytes;
+    const int result = l.first_result();
+    void* out[max_results];
+    for (int k = 0; k < l.written; ++k) out[k] = as<char>(to[k]) + (offset[result + k] + i) * f.bytes;
     if (has_stores_past_caches && l.past_caches) {
       line_piece all(l, from, f.lines, 0, l.inner.extent, offset, apart);
-      compute_lines_past_caches(&all, 1, {rows, i, stop, out, apart[result], f.bytes});
+      compute_lines_past_caches(&all, 1, {rows, i, stop, out, apart + result, f.bytes});
     } else {
-      f.lines({&l, from, l.inner.stride, offset, apart, rows, i, stop, out, apart[result]});
+      f.lines({&l, from, l.inner.stride, offset, apart, rows, i, stop, out, apart + result});
     }
   }
 
@@ -138,21 +140,21 @@ struct map_work {
 
 } // namespace detail
 
-/// Whether a map whose results have this many bytes each uses non-temporal stores if it overwrites no operand.
+/// Whether a map whose results have elements of this many bytes uses non-temporal stores if it overwrites no operand.
 inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
   return on_host && !l.tiled && stores_of(l.outer.size() * element_bytes) == stores::past_caches &&
          l.inner.extent * element_bytes >= past_caches_line;
 }
 
 /// Runs a map.
-inline void run_map(const bound_loops& l, const void* const* from, void* to, const map_functions& f) {
+inline void run_map(const bound_loops& l, const void* const* from, void* const* to, const map_functions& f) {
   const std::int64_t total = l.outer.size();
   if (total == 0) return;
   if constexpr (!on_host) return f.flat(l, from, to);
   // For a short line, computing its start would take longer than the line.
   if (l.outer.rank == 1 && total <= detail::map_grain && !l.past_caches && !Kokkos::Tools::profileLibraryLoaded()) {
     static constexpr std::int64_t nowhere[max_walked]{};
-    return f.lines({&l, from, l.inner.stride, nowhere, nowhere, 1, 0, total, to, 0});
+    return f.lines({&l, from, l.inner.stride, nowhere, nowhere, 1, 0, total, to, nowhere});
   }
   const detail::map_work work{l, from, to, f};
   if (l.tiled) {
@@ -166,7 +168,7 @@ inline void run_map(const bound_loops& l, const void* const* from, void* to, con
 }
 
 /// Elements `begin` to `end` of a map that is not tiled, on this thread.
-inline void run_part_of_map(const bound_loops& l, const void* const* from, void* to, const map_functions& f,
+inline void run_part_of_map(const bound_loops& l, const void* const* from, void* const* to, const map_functions& f,
                             std::int64_t begin, std::int64_t end) {
   detail::map_work::run_elements({l, from, to, f}, begin, end);
 }

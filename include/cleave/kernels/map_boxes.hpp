@@ -26,17 +26,22 @@ struct map_segment {
   };
   bound_loops loops{};
   indexed_vector<source> from{};
-  std::int64_t out_bytes = 0;
+  /// Of each result, how many bytes after its address it begins.
+  std::int64_t out_bytes[max_results]{};
   /// Its indices along the first dim of the loop.
   std::int64_t first_row = 0, rows = 1;
   const map_functions* code = nullptr;
-  /// The load that it copies, which moves like the result: nothing is to be done if both are one. -1: it computes.
+  /// The load that it copies, which moves like its one result: nothing is to be done if both are one. -1: it computes.
   int copies = -1;
 
   /// Whether it reads a message that may still be in flight.
   bool waits = false;
 
-  bool stays(const void* const* loads, const void* out) const { return copies >= 0 && loads[copies] == out; }
+  bool stays(const void* const* loads, void* const* out) const { return copies >= 0 && loads[copies] == out[0]; }
+  /// Where its results begin; `to`: the addresses of the step's.
+  void find_results(void* const* to, void** out) const {
+    for (int k = 0; k < loops.written; ++k) out[k] = static_cast<char*>(to[k]) + out_bytes[k];
+  }
 };
 
 /// Segments that follow each other along the inner dim. They are computed together, some lines at a time, so that every
@@ -107,7 +112,7 @@ struct box_stretch {
 
 struct map_boxes_work {
   const map_boxes& boxes;
-  void* to;
+  void* const* to;
   box_part part;
 
   bool runs(bool waits) const { return part == box_part::all || waits == (part == box_part::waiting); }
@@ -160,14 +165,15 @@ struct map_boxes_work {
     constexpr int most = 8;
     line_piece pieces[most];
     int count = 0;
-    char* out = nullptr;
+    void* out[max_results];
     const auto store = [&] {
       if (count == 0) return;
       const std::int64_t begin = std::max(some.begin, pieces[0].begin), end = std::min(some.end, pieces[count - 1].end);
       const std::int64_t bytes = box.segments.front().code->bytes;
+      const bound_loops& l = *pieces[0].loops;
+      for (int k = 0; k < l.written; ++k) out[k] = as<char>(out[k]) + (begin - pieces[0].begin) * bytes;
       compute_lines_past_caches(pieces, count,
-                                {some.lines, begin, end, out + (begin - pieces[0].begin) * bytes,
-                                 pieces[0].apart[pieces[0].loops->walked - 1], bytes});
+                                {some.lines, begin, end, out, pieces[0].apart + l.first_result(), bytes});
       count = 0;
     };
     std::int64_t end = 0;
@@ -178,8 +184,9 @@ struct map_boxes_work {
       if (!takes_part || count == most) store();
       if (takes_part) {
         const odometer at = before_line(s, some.first_line);
-        const int walked = s.loops.walked;
-        if (count == 0) out = as<char>(to) + s.out_bytes + at.offset()[walked - 1] * s.code->bytes;
+        const std::int64_t* const along = at.offset() + s.loops.first_result();
+        for (int k = 0; k < s.loops.written && count == 0; ++k)
+          out[k] = as<char>(to[k]) + s.out_bytes[k] + along[k] * s.code->bytes;
         pieces[count++] = {s.loops, loads, s.code->lines, begin, end, at.offset(), at.apart()};
       }
       loads += s.from.size();
@@ -196,7 +203,8 @@ struct map_boxes_work {
   }
   /// The stretch counts from the first element of the segment, and may be longer than it.
   void run_segment(const map_segment& s, const void* const* loads, const box_stretch& some) const {
-    void* const out = static_cast<char*>(to) + s.out_bytes;
+    void* out[max_results];
+    s.find_results(to, out);
     const bound_loops& l = s.loops;
     const std::int64_t begin = std::max<std::int64_t>(some.begin, 0), end = std::min(some.end, l.inner.extent);
     if (begin >= end || s.stays(loads, out)) return;
@@ -204,7 +212,7 @@ struct map_boxes_work {
     if (s.copies < 0)
       return map_work{l, loads, out, *s.code}.run_lines(at.offset(), at.apart(), some.lines, begin, end);
     const std::int64_t size = s.code->bytes, first = (at.offset()[l.walked - 1] + begin) * size;
-    copy_lines(as<char>(loads[s.copies]) + first, as<char>(out) + first, (end - begin) * size,
+    copy_lines(as<char>(loads[s.copies]) + first, as<char>(out[0]) + first, (end - begin) * size,
                at.apart()[l.walked - 1] * size, some.lines);
   }
 };
@@ -232,9 +240,9 @@ inline void set_past_caches(map_boxes& boxes, bool past) {
     box.past_caches = past && box.width * box.segments.front().code->bytes >= past_caches_line;
 }
 
-/// Indices `first` to `last` of the first dim of the loop, on this thread. `to` is where the result of index 0 is or
+/// Indices `first` to `last` of the first dim of the loop, on this thread. `to` is where each result of index 0 is or
 /// would be.
-inline void run_rows_of_boxes(const map_boxes& boxes, void* to, std::int64_t first, std::int64_t last) {
+inline void run_rows_of_boxes(const map_boxes& boxes, void* const* to, std::int64_t first, std::int64_t last) {
   const void* const* from = boxes.from.data();
   for (const map_box& box : boxes.all)
     for (const map_segment& s : box.segments) {
@@ -242,7 +250,8 @@ inline void run_rows_of_boxes(const map_boxes& boxes, void* to, std::int64_t fir
       from += s.from.size();
       const std::int64_t begin = first > s.first_row ? first - s.first_row : 0,
                          end = last - s.first_row < s.rows ? last - s.first_row : s.rows;
-      void* const out = static_cast<char*>(to) + s.out_bytes;
+      void* out[max_results];
+      s.find_results(to, out);
       if (begin >= end || s.stays(loads, out)) continue;
       const bound_loops& l = s.loops;
       const std::int64_t row = l.outer.size() / s.rows;
@@ -251,7 +260,7 @@ inline void run_rows_of_boxes(const map_boxes& boxes, void* to, std::int64_t fir
 }
 
 /// Runs a map of several boxes, or a part of it. `at`: the addresses of the step's operands.
-inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, box_part part = box_part::all) {
+inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* const* to, box_part part = box_part::all) {
   take_addresses(boxes, at);
   if constexpr (on_host) {
     const detail::map_boxes_work work{boxes, to, part};
@@ -260,7 +269,8 @@ inline void run_map_boxes(map_boxes& boxes, const void* const* at, void* to, box
     const void* const* from = boxes.from.data();
     for (const map_box& box : boxes.all)
       for (const map_segment& s : box.segments) {
-        void* const out = static_cast<char*>(to) + s.out_bytes;
+        void* out[max_results];
+        s.find_results(to, out);
         const bool runs = part == box_part::all || s.waits == (part == box_part::waiting);
         if (runs && !s.stays(from, out)) s.code->flat(s.loops, from, out);
         from += s.from.size();

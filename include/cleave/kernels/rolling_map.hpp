@@ -29,7 +29,7 @@ class rolling_map {
     for (const map_box& box : boxes.all)
       for (const map_segment& s : box.segments)
         for (const map_segment::source& load : s.from)
-          if (may_replace(load.address) && load.bytes != s.out_bytes) note(load, s);
+          if (may_replace(load.address) && load.bytes != s.out_bytes[0]) note(load, s);
     block_ = std::clamp<std::int64_t>(block_bytes / row_bytes_, 1, rows_);
     // The last block of a thread may have one row, and the next thread reads the rows after its own.
     slots_ = behind_ == 0 ? 1 : rows_up(behind_ - 1, block_) + 2;
@@ -58,9 +58,9 @@ class rolling_map {
       for (const map_segment& s : box.segments)
         for (const map_segment::source& load : s.from) {
           const void*& from = boxes.from[next++];
-          if (at[load.address] != at[replaced] || !is_far(load.bytes - s.out_bytes)) continue;
-          from = load.bytes < s.out_bytes ? kept + load.bytes
-                                          : kept + (head_ - rows_ + tail_) * row_bytes_ + load.bytes;
+          if (at[load.address] != at[replaced] || !is_far(load.bytes - s.out_bytes[0])) continue;
+          from = load.bytes < s.out_bytes[0] ? kept + load.bytes
+                                             : kept + (head_ - rows_ + tail_) * row_bytes_ + load.bytes;
         }
     const work w{*this, boxes, to};
     detail::launch_units("cleave map", shares_, &work::compute, &w);
@@ -78,7 +78,7 @@ class rolling_map {
   /// A read at a distance.
   void note(const map_segment::source& load, const map_segment& s) {
     at_distance_ |= bit(load.address);
-    const std::int64_t distance = load.bytes - s.out_bytes;
+    const std::int64_t distance = load.bytes - s.out_bytes[0];
     if (!is_far(distance)) {
       std::int64_t& reach = distance < 0 ? behind_ : ahead_;
       reach = std::max(reach, rows_up(std::abs(distance), row_bytes_));
@@ -113,7 +113,8 @@ class rolling_map {
     }
     std::int64_t first_row(const share& s, std::int64_t block) const { return s.first_block + block * map.block_; }
     void compute_rows(std::int64_t first, std::int64_t last, char* beside) const {
-      run_rows_of_boxes(boxes, beside - first * map.row_bytes_, first, last);
+      void* const out = beside - first * map.row_bytes_;
+      run_rows_of_boxes(boxes, &out, first, last);
     }
     void write_block(const share& s, std::int64_t block) const {
       const std::int64_t first = first_row(s, block), last = std::min(first + map.block_, s.end);

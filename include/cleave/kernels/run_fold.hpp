@@ -75,9 +75,10 @@ inline constexpr fold_functions fold_functions_of = [] {
     f.results = &fold_arithmetic_of<T, How, Out>;
     f.pieces = &fold_arithmetic_of<T, How, T>;
     f.join = &join_pieces<T, How, Out>;
-    f.lines = &compute_lines<Expression, T>;
+    using computed_result = expression_result<Expression::entries - 1, T>;
+    f.lines = &compute_lines<Expression, computed_result>;
     if constexpr (InnerFolded && Expression::indices == 0)
-      f.strided_lines = &compute_lines<typename striding<Expression>::type, T>;
+      f.strided_lines = &compute_lines<typename striding<Expression>::type, computed_result>;
     if constexpr (How == reduction::sum && InnerFolded && Expression::indices > 0)
       if constexpr (detail::single_term<Expression>::found) {
         f.single_terms = &detail::compute_single_terms<Expression, T>;
@@ -110,7 +111,7 @@ struct fold_work {
   char* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
   line_block lines(const std::int64_t* offset, const std::int64_t* apart, std::int64_t rows, std::int64_t i,
                    std::int64_t stop) const {
-    return {&l, from, l.inner.stride, offset, apart, rows, i, stop, nullptr, 0};
+    return {&l, from, l.inner.stride, offset, apart, rows, i, stop, nullptr, nullptr};
   }
   /// The first value of lines that are one contiguous array each.
   const void* loaded(const line_block& b) const {
@@ -123,15 +124,18 @@ struct fold_work {
     const std::int64_t group = end - begin < room ? room / (end - begin) : 1;
     std::int64_t offset[max_walked];
     for (int k = 0; k < l.walked; ++k) offset[k] = b.offset[k];
+    void* const values = m.values;
+    std::int64_t elements = 0;
     b.offset = offset;
-    b.out = m.values;
+    b.out = &values;
+    b.out_apart = &elements;
     for (std::int64_t left = b.rows; left > 0; left -= b.rows) {
       b.rows = group < left ? group : left;
       for (b.begin = begin; b.begin < end; b.begin = b.end) {
         b.end = end - b.begin < room ? end : b.begin + room;
-        b.out_apart = b.end - b.begin;
+        elements = b.end - b.begin;
         code(b);
-        use(b.rows, b.out_apart);
+        use(b.rows, elements);
       }
       for (int k = 0; k < l.walked; ++k) offset[k] += b.rows * b.apart[k];
     }
@@ -142,8 +146,9 @@ struct fold_work {
     const std::int64_t room = fold_buffer_bytes / f.computed_bytes;
     std::int64_t offset[max_walked];
     for (int k = 0; k < l.walked; ++k) offset[k] = b.offset[k];
+    void* const values = m.values;
     b.offset = offset;
-    b.out = m.values;
+    b.out = &values;
     for (std::int64_t left = b.rows; left > 0; left -= b.rows) {
       b.rows = room < left ? room : left;
       f.single_terms(b);
@@ -285,7 +290,7 @@ struct fold_work {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t first = unit * fold_short_width,
                          stop = kept.extent - first < fold_short_width ? kept.extent : first + fold_short_width;
-      const line_block b{&l, w.from, kept.stride, offset, folded.stride, folded.extent, first, stop, nullptr, 0};
+      const line_block b{&l, w.from, kept.stride, offset, folded.stride, folded.extent, first, stop, nullptr, nullptr};
       w.add.start(m.sums, stop - first);
       w.compute(b, w.f.strided_lines, m,
                 [&](std::int64_t rows, std::int64_t n) { w.add.add_columns(m.sums, m.values, rows, n, n); });

@@ -46,7 +46,7 @@ void compute_single_terms(const line_block& b) {
   typename Expression::row_type r = rows::moved(rows::start(*b.loops, b.from, b.step), b.offset);
   for (std::int64_t row = 0; row < b.rows; ++row) {
     const std::int64_t i = term::position(r);
-    as<Out>(b.out)[row] = i >= b.begin && i < b.end ? convert<Out>(Expression::at(r, i)) : Out(0);
+    as<Out>(b.out[0])[row] = i >= b.begin && i < b.end ? convert<Out>(Expression::at(r, i)) : Out(0);
     r = rows::moved(r, b.apart);
   }
 }

@@ -157,7 +157,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
   if (rows.size() == 1) text = "no communication\n";
   int maps = 0, folds = 0, products = 0, calls = 0;
   for (const step& s : p.steps) {
-    maps += s.kind == step_kind::map;
+    maps += s.kind == step_kind::map && !s.joined;
     folds += s.kind == step_kind::fold;
     products += s.kind == step_kind::gemm;
     calls += s.kind == step_kind::call;
@@ -236,7 +236,8 @@ inline std::string table_of_numbers(const indexed_vector<indexed_vector<std::str
 
 /// A table of every step, one line each: its kind, its operation, the arrays that it reads and writes, and the bytes
 /// that the busiest device reads and writes in its memory and moves. An array is read once, whatever the number of its
-/// elements that one result needs. One line is one pass over memory, which shows needless passes. Of steps that run a
+/// elements that one result needs. One line is one pass over memory, which shows needless passes, and may have several
+/// results. Of steps that run a
 /// band of rows at a time, which the kernels decide, a part of these bytes stays in the caches. A copy into memory that
 /// the array already has, or whose names are swapped, is none. The last line has the sums, with the iterations of
 /// loops.
@@ -252,16 +253,24 @@ inline std::string explain_passes(const program_view& p, const sizes& at, const 
   std::int64_t passes = 0;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     const step& s = p.steps[i];
-    if (!writes(s)) continue;
+    if (!writes(s) || is_in_pass(s)) continue;
     std::string origin = origin_name(s.code, s.gradient), reads;
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     for (std::uint16_t array : arrays_read(p, s))
       reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i, names));
-    const pass_bytes bytes = bytes_of_pass(p, s, at);
-    // The next step reads its own result.
-    rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads,
-                    detail::array_name(p, s.out, i + 1, names), detail::grouped(bytes.read),
-                    detail::grouped(bytes.written), detail::grouped(bytes.moved)});
+    pass_bytes bytes;
+    std::string results;
+    for (const step& one : pass_of(p.steps, i)) {
+      const pass_bytes own = bytes_of_pass(p, one, at);
+      bytes.read += own.read;
+      bytes.written += own.written;
+      bytes.moved += own.moved;
+      // The next step reads its own result.
+      const std::size_t next = as_size(&one - p.steps.data()) + 1;
+      results.append(results.empty() ? "" : ", ").append(detail::array_name(p, one.out, next, names));
+    }
+    rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads, results,
+                    detail::grouped(bytes.read), detail::grouped(bytes.written), detail::grouped(bytes.moved)});
     const std::int64_t times = step_iterations(p, s, at);
     if (in_loops) rows.back().push_back(detail::grouped(times));
     passes += times;

@@ -97,7 +97,8 @@ constexpr indexed_vector<std::uint16_t> arrays_read(const program_view& p, const
   return arrays;
 }
 
-/// The bytes of one pass on the busiest device.
+/// The bytes of one step on the busiest device. Of a pass with several results, its first step reads the operands, and
+/// each one writes its own result.
 struct pass_bytes {
   std::int64_t read = 0, written = 0, moved = 0;
 };
@@ -106,6 +107,7 @@ constexpr pass_bytes bytes_of_pass(const program_view& p, const step& s, const s
   const buffer& to = p.buffers[s.out];
   // An update writes the block that it has.
   pass_bytes all{0, bytes_of(s.keeps ? p.buffers[s.in[0]] : to), step_bytes(p, s, at)};
+  if (is_in_pass(s)) return all;
   // A step that fills a halo reads as much as it writes.
   if (has_neighbours(to)) {
     all.read = all.written;

@@ -39,7 +39,8 @@ constexpr indexed_span<const fused_op> fused_ops_of(const Program& p, const step
   return indexed_span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
 }
 
-/// Exchanges that share messages: of step `i`, which is one of them, the first, and the step after the last.
+/// Exchanges that share messages, or maps of one pass: of step `i`, which is one of them, the first, and the step after
+/// the last.
 constexpr std::size_t first_joined(indexed_span<const step> steps, std::size_t i) {
   while (i > 0 && steps[i].joined) --i;
   return i;
@@ -49,6 +50,13 @@ constexpr std::size_t end_of_joined(indexed_span<const step> steps, std::size_t 
   while (i < steps.size() && steps[i].joined) ++i;
   return i;
 }
+
+/// The maps that run in one pass with step `i`, the first of them; of another step, the step alone.
+constexpr indexed_span<const step> pass_of(indexed_span<const step> steps, std::size_t i) {
+  return steps.subspan(i, steps[i].kind == step_kind::map ? end_of_joined(steps, i) - i : std::size_t{1});
+}
+/// Whether a step is a map that runs in one pass with the step before it.
+constexpr bool is_in_pass(const step& s) { return s.kind == step_kind::map && s.joined; }
 
 /// The role of an exchange among those that share messages.
 enum class exchange_role : std::uint8_t { alone, first, joined };

@@ -96,6 +96,8 @@ struct fused_op {
 /// distances.
 inline constexpr int max_operands = 64, max_indices = 16;
 static_assert(max_operands >= max_arity);
+/// The most results of one pass.
+inline constexpr int max_results = 6;
 
 /// One step of the program that every device runs. Self-contained, apart from the buffers that it names. Which fields
 /// have a meaning depends on the kind; the views below name them.
@@ -139,7 +141,9 @@ struct step {
   axis_set axes{};
   /// exchange, and a move between devices: it overlaps with later steps, until a `wait`.
   bool in_flight = false;
-  /// exchange: it begins together with the exchange in the step before it, and shares its messages.
+  /// exchange: it begins together with the exchange in the step before it, and shares its messages. map: it runs in one
+  /// pass with the step before it. Such maps have the same operands, none of which is a result of theirs, and one list
+  /// of fused operations: the expression of each is a beginning of it.
   bool joined = false;
   /// The number of chunks per block if a product is pipelined with the all-gather before it or the reduce-scatter after
   /// it: it computes a chunk while others are in flight. 0: not pipelined.

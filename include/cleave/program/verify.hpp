@@ -59,6 +59,20 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
 constexpr bool works_in_place(const step& s, std::size_t k) {
   return s.kind == step_kind::map || s.move == kind::all_reduce || (is_scaled(s) && k >= 2);
 }
+/// Whether a map can run in one pass with the step before it: they have the same loop, operands and list of operations,
+/// and no map of the pass reads the result of another one or writes to its memory.
+constexpr bool can_be_in_pass(const memory_state& m, std::size_t i) {
+  const step& s = m.p.steps[i];
+  for (std::size_t k = i; k > 0 && is_in_pass(m.p.steps[k]); --k) {
+    const step& before = m.p.steps[k - 1];
+    if (m.memory[before.out] == m.memory[s.out] || before.in.contains(s.out) || s.in.contains(before.out)) return false;
+  }
+  if (i == 0 || i - first_joined(m.p.steps, i) >= max_results) return false;
+  const step& before = m.p.steps[i - 1];
+  return before.kind == step_kind::map && before.in == s.in && before.first_op == s.first_op && before.ops < s.ops &&
+         before.loop == s.loop && before.space == s.space && before.in_loop == s.in_loop &&
+         m.p.buffers[before.out].type.element == m.p.buffers[s.out].type.element;
+}
 /// Whether a step can share the messages of the step before it: both are exchanges of the same devices and in flight
 /// together.
 constexpr bool can_be_joined(const program& p, std::size_t i) {
@@ -74,7 +88,7 @@ constexpr bool write(memory_state& m, std::size_t i) {
   if (s.out >= m.p.buffers.size() || m.memory[s.out] == read_only_memory) return false;
   const std::size_t target = m.memory[s.out];
   if (s.keeps && (s.in_flight || !can_read(m, s.out))) return false;
-  if (s.joined && !can_be_joined(m.p, i)) return false;
+  if (s.joined && !(s.kind == step_kind::map ? can_be_in_pass(m, i) : can_be_joined(m.p, i))) return false;
   for (std::size_t k = 0; k < s.in.count; ++k) {
     if (m.memory[s.in.items[k]] == target && !works_in_place(s, k)) return false;
     const buffer& view = m.p.buffers[s.in.items[k]];

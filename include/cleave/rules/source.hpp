@@ -12,7 +12,8 @@ constexpr void factors_of_source(const graph&, const node&, factor_list&) {}
 /// Whether every device makes the value for itself, in any layout.
 constexpr bool is_made_everywhere(const node& n) { return n.code != op::input && class_of(n.code) == op_class::source; }
 /// Whether its elements are the indices along a dim.
-constexpr bool is_index(const node& n) { return n.code == op::iota; }
+constexpr bool is_index(op code) { return code == op::iota; }
+constexpr bool is_index(const node& n) { return is_index(n.code); }
 /// Whether its elements are one number that does not depend on arguments.
 constexpr bool is_uniform(const node& n) { return is_made_everywhere(n) && !is_index(n); }
 constexpr std::uint32_t traits_of_source(const node& n) {

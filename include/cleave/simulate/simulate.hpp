@@ -6,6 +6,8 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/simulate/slices.hpp>
 
+#include <utility>
+
 namespace cleave { inline namespace v0 {
 
 namespace simulation {
@@ -43,7 +45,33 @@ class machine : slice_steps {
   void run_steps(std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last && out_.problem.empty(); ++i)
       if (p_.steps[i].kind == step_kind::loop_begin) i = run_loop(i);
+      else if (pass_of(p_.steps, i).size() > 1) i = run_pass(i);
       else run_step(i);
+  }
+  /// Runs maps of one pass: each reads its operands as they were before. Returns the last one.
+  std::size_t run_pass(std::size_t first) {
+    const std::size_t end = end_of_joined(p_.steps, first);
+    indexed_vector<indexed_vector<elements>> made;
+    step_ = &p_.steps[first];
+    for (std::uint16_t in : step_->in) check_readable(in);
+    for (std::size_t i = first; i < end && out_.problem.empty(); ++i) forget_target(p_.steps[i]);
+    for (std::size_t i = first; i < end && out_.problem.empty(); ++i) {
+      const step& s = p_.steps[i];
+      const std::size_t target = memory_of(p_.buffers[s.out]);
+      step_ = &s;
+      made.emplace_back();
+      for (std::size_t d = 0; d < where_.size() && out_.problem.empty(); ++d) {
+        const elements before = memory_[d][target];
+        loop(d, s);
+        made.back().push_back(std::exchange(memory_[d][target], before));
+      }
+    }
+    for (std::size_t i = first; i < end && out_.problem.empty(); ++i) {
+      const buffer& out = p_.buffers[p_.steps[i].out];
+      for (std::size_t d = 0; d < where_.size(); ++d) memory_[d][memory_of(out)] = std::move(made[i - first][d]);
+      note_written(out);
+    }
+    return end - 1;
   }
   /// Runs a loop; where it ends.
   std::size_t run_loop(std::size_t begin) {

@@ -197,7 +197,7 @@ class clocks {
     // A collective's own copies are part of its rate.
     const bool moves = s.kind == step_kind::move || s.kind == step_kind::exchange;
     if (moves && (communicates || s.move == kind::none)) return 0;
-    const double seconds = bytes / m_.memory_rate() + m_.launch;
+    const double seconds = bytes / m_.memory_rate() + (is_in_pass(s) ? 0 : m_.launch);
     all_.memory_bytes += iterations() * bytes;
     all_.passes += iterations() * seconds;
     return seconds;

@@ -12,14 +12,15 @@
 #include <cleave/kernels/rolling_map.hpp>
 #include <cleave/storage/memory.hpp>
 
-// One pass over memory for a chain of elementwise operations.
+// One pass over memory for a chain of elementwise operations, or for several that share operands.
 
 namespace cleave { inline namespace v0 {
 
 template <class = void>
 class map_step final : public bound_step {
  public:
-  [[gnu::cold]] map_step(const binder& b, const step& s, const map_functions& code) : step_(s), code_(code) {
+  [[gnu::cold]] map_step(const binder& b, const step& s, const map_functions& code)
+      : step_(s), pass_(b.pass_of(s)), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
     large_ = may_store_past_caches(loops_, size_of(b.result(s).type.element));
     if (s.in.size() != 1 || s.ops != 1) return;
@@ -28,29 +29,38 @@ class map_step final : public bound_step {
   }
   void run(run_state& r) override {
     const operand_addresses operands(r, step_);
-    void* const to = r.at[step_.out];
+    const result_addresses results(r, pass_);
     // A result may have the memory of the argument that it is a copy of.
-    if (copies_ && operands.from[0] == to) return;
-    loops_.past_caches = large_ && !operands.has(to);
-    run_map(loops_, operands.from, to, code_);
+    if (copies_ && operands.from[0] == results.to[0]) return;
+    loops_.past_caches = large_ && !operands.has_any(r, pass_);
+    run_map(loops_, operands.from, results.to, code_);
   }
   int row_dims() const override { return on_host && !loops_.tiled ? step_.loop.rank : 0; }
   void prepare_rows(run_state& r, const row_setup& setup) override {
-    loops_.past_caches = large_ && !setup.read_again && !operand_addresses(r, step_).has(r.at[step_.out]);
+    loops_.past_caches = large_ && !setup.read_again && !operand_addresses(r, step_).has_any(r, pass_);
   }
   void run_rows(run_state& r, const row_block& b) const override {
     const std::int64_t row = loops_.outer.size() / b.rows;
-    run_part_of_map(loops_, operand_addresses(r, step_).from, r.at[step_.out], code_, b.first * row, b.last * row);
+    run_part_of_map(loops_, operand_addresses(r, step_).from, result_addresses(r, pass_).to, code_, b.first * row,
+                    b.last * row);
   }
   const bound_loops& loops() const { return loops_; }
 
  private:
   const step& step_;
+  indexed_span<const step> pass_;
   const map_functions& code_;
   bound_loops loops_{};
-  /// Its result uses non-temporal stores, unless it overwrites an operand, which is in the caches when it is written.
+  /// Its results use non-temporal stores, unless one overwrites an operand, which is in the caches when it is written.
   bool large_ = false;
   bool copies_ = false;
+};
+
+/// One of the others that run in one pass.
+template <class = void>
+class map_in_pass final : public bound_step {
+ public:
+  void run(run_state&) override {}
 };
 
 /// The code of a map: of its expression, or of those into which its selects by ranges are resolved.
@@ -64,26 +74,27 @@ template <class = void>
 class boxed_map_step final : public bound_step {
  public:
   [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_code& code)
-      : step_(s), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
+      : step_(s), pass_(b.pass_of(s)), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
         rolling_(boxes_, fitting(b, s)), awaited_(detail::awaited_by(b.program, b.number_of(s))),
-        free_(rows_without_waiting(boxes_)), large_(may_store_past_caches(boxes_)),
-        bytes_(b.bytes_between(b.result(s))) {
+        free_(rows_without_waiting(boxes_)), large_(may_store_past_caches(boxes_)) {
     const program_view& p = b.program;
+    for (const step& one : pass_) bytes_ = std::max(bytes_, b.bytes_between(b.result(one)));
     for (std::size_t begun : awaited_)
       for (std::size_t i = begun; i < end_of_joined(p.steps, begun); ++i)
         for (std::uint16_t n : p.steps[i].in) sent_.push_back({n, b.bytes_between(p.buffers[n])});
   }
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
-    if (large_) set_past_caches(boxes_, !in.has(r.at[step_.out]));
+    const result_addresses results(r, pass_);
+    if (large_) set_past_caches(boxes_, !in.has_any(r, pass_));
     for (std::size_t k = 0; k < step_.in.size(); ++k)
-      if (in.from[k] == r.at[step_.out] && rolling_.rolls(k)) return roll(r, in, k);
+      if (in.from[k] == results.to[0] && rolling_.rolls(k)) return roll(r, in, k);
     if (overwrites_what_travels(r)) await_messages(r);
-    if (boxes_.zeroed > 0) zero_bytes(r.at[step_.out], boxes_.zeroed);
+    if (boxes_.zeroed > 0) zero_bytes(results.to[0], boxes_.zeroed);
     const bool travels = messages_travel(r);
-    if (travels) run_map_boxes(boxes_, in.from, r.at[step_.out], box_part::others);
+    if (travels) run_map_boxes(boxes_, in.from, results.to, box_part::others);
     await_messages(r);
-    run_map_boxes(boxes_, in.from, r.at[step_.out], travels ? box_part::waiting : box_part::all);
+    run_map_boxes(boxes_, in.from, results.to, travels ? box_part::waiting : box_part::all);
   }
   bool may_replace(std::size_t buffer) const override {
     for (std::size_t k = 0; k < step_.in.size(); ++k)
@@ -103,20 +114,21 @@ class boxed_map_step final : public bound_step {
     for (std::size_t begun : awaited_) exchange_of(r, begun).finish(r);
   }
   void run_rows(run_state& r, const row_block& b) const override {
-    run_rows_of_boxes(boxes_, r.at[step_.out], b.first, b.last);
+    run_rows_of_boxes(boxes_, result_addresses(r, pass_).to, b.first, b.last);
   }
 
  private:
   static exchange_step<>& exchange_of(const run_state& r, std::size_t begun) {
     return static_cast<exchange_step<>&>(*r.steps[begun]);
   }
-  /// Whether the result has the memory of a message that must have left first.
+  /// Whether a result has the memory of a message that must have left first.
   bool overwrites_what_travels(const run_state& r) const {
-    const auto to = reinterpret_cast<std::uintptr_t>(r.at[step_.out]);
-    for (const sent_array& a : sent_) {
-      const auto from = reinterpret_cast<std::uintptr_t>(r.at[a.buffer]);
-      if (from < to + as_size(bytes_) && to < from + as_size(a.bytes)) return true;
-    }
+    for (const step& s : pass_)
+      for (const sent_array& a : sent_) {
+        const auto to = reinterpret_cast<std::uintptr_t>(r.at[s.out]),
+                   from = reinterpret_cast<std::uintptr_t>(r.at[a.buffer]);
+        if (from < to + as_size(bytes_) && to < from + as_size(a.bytes)) return true;
+      }
     return false;
   }
   bool messages_travel(const run_state& r) const {
@@ -124,10 +136,11 @@ class boxed_map_step final : public bound_step {
       if (exchange_of(r, begun).in_flight(r)) return true;
     return false;
   }
-  /// The operands whose memory may become that of the result, a bit each.
+  /// The operands whose memory may become that of the result, a bit each. None if there are several results.
   static std::uint64_t fitting(const binder& b, const step& s) {
     std::uint64_t fits = 0;
     const buffer& to = b.result(s);
+    if (b.pass_of(s).size() > 1) return 0;
     for (std::size_t k = 0; k < s.in.size() && to.form == form::shard; ++k) {
       const buffer& x = b.operand(s, k);
       if (x.form == form::shard && x.type == to.type && x.where == to.where) fits |= std::uint64_t{1} << k;
@@ -158,6 +171,7 @@ class boxed_map_step final : public bound_step {
   }
 
   const step& step_;
+  indexed_span<const step> pass_;
   map_boxes boxes_;
   rolling_map rolling_;
   indexed_vector<std::size_t> awaited_;
@@ -168,10 +182,10 @@ class boxed_map_step final : public bound_step {
   };
   indexed_vector<sent_array> sent_{};
   range free_;
-  /// Its result uses non-temporal stores, unless it overwrites an operand.
+  /// Its results use non-temporal stores, unless one overwrites an operand.
   bool large_;
-  /// Of its result.
-  std::int64_t bytes_;
+  /// Of its largest result.
+  std::int64_t bytes_ = 0;
 };
 
 namespace detail {
@@ -181,9 +195,25 @@ owned<bound_step> bind_map(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<map_code>(code)->functions);
 }
 template <class Step>
+owned<bound_step> bind_in_pass(const binder&, const step&, const void*) {
+  return make_step<Step>();
+}
+template <class Step>
 owned<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<map_code>(code));
 }
+
+/// The functions of the expression of a constant `code` of a type.
+template <class Code>
+struct functions_from {
+  template <int... K>
+  static constexpr const map_functions& with(std::integer_sequence<int, K...>) {
+    return map_functions_of<
+        typename expression_from<Code>::type,
+        expression_result<int{Code::code.root[K]}, element_of_word<Code::code.word[Code::code.root[K]]>>...>;
+  }
+  static constexpr const map_functions& all = with(std::make_integer_sequence<int, int{Code::code.root.size()}>{});
+};
 
 template <class Plan, std::size_t I>
 inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::code);
@@ -196,14 +226,13 @@ template <class Plan, std::size_t I, class Variants>
 struct variants_of;
 template <class Plan, std::size_t I, std::size_t... V>
 struct variants_of<Plan, I, std::index_sequence<V...>> {
-  static constexpr map_functions all[sizeof...(V)]{
-      map_functions_of<typename expression_from<code_of_variant<Plan, I, V>>::type>...};
+  static constexpr map_functions all[sizeof...(V)]{functions_from<code_of_variant<Plan, I, V>>::all...};
 };
 template <class Plan, std::size_t I>
 constexpr map_code code_of_map() {
   if constexpr (constexpr int variants = selects_of_step<Plan, I>.variants; variants > 0)
     return {variants_of<Plan, I, std::make_index_sequence<as_size(variants)>>::all, selects_of_step<Plan, I>};
-  else return {&map_functions_of<typename expression_of<Plan, I>::type>, selects_of_step<Plan, I>};
+  else return {&functions_from<code_of_step<Plan, I>>::all, selects_of_step<Plan, I>};
 }
 template <class Plan, std::size_t I>
 inline constexpr map_code map_code_of = code_of_map<Plan, I>();
@@ -214,10 +243,14 @@ template <>
 struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
-                           detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);
-    if constexpr (boxed) return {&detail::bind_boxed_map<boxed_map_step<>>, &detail::map_code_of<Plan, I>};
-    else return {&detail::bind_map<map_step<>>, &detail::map_code_of<Plan, I>};
+    if constexpr (is_in_pass(Plan::frozen.steps[I])) {
+      return {&detail::bind_in_pass<map_in_pass<>>, nullptr};
+    } else {
+      constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
+                             detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);
+      if constexpr (boxed) return {&detail::bind_boxed_map<boxed_map_step<>>, &detail::map_code_of<Plan, I>};
+      else return {&detail::bind_map<map_step<>>, &detail::map_code_of<Plan, I>};
+    }
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
+#include <cleave/program/program_view.hpp>
 
 #include <utility>
 
@@ -44,8 +45,9 @@ constexpr indexed_vector<lifetime> lifetimes_of(const emitted& e) {
     const step& s = steps[i];
     for (std::size_t k = 0; k < s.in.count; ++k) lives[memory[s.in.items[k]]].last_read = i;
     if (!writes(s)) continue;
+    // The results of a pass are written together.
     lifetime& life = lives[memory[s.out]];
-    life.last_read = i;
+    life.last_read = s.kind == step_kind::map ? end_of_joined(steps, i) - 1 : i;
     if (life.first_written == none) life.first_written = i;
   }
   const indexed_vector<stretch> loops = stretches_of_loops(steps);
@@ -73,10 +75,18 @@ struct slots {
 
 /// The slot of an operand that a map, or a product as its addend, reads for the last time and may write over, since
 /// element i of the result needs element i of it alone; `none` if there is no such operand. Memory that was just read
-/// is in the cache.
+/// is in the cache. Of a pass with several results, each overwrites another operand.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
   if (s.kind != step_kind::map && !is_scaled(s)) return none;
+  const std::size_t last = s.kind == step_kind::map ? end_of_joined(e.made.steps, i) - 1 : i;
+  const auto is_taken = [&](std::size_t slot) {
+    for (std::size_t k = i; is_in_pass(e.made.steps[k]); --k)
+      if (const storage& other = e.storages[e.memory[e.made.steps[k - 1].out]];
+          other.role == role::workspace && other.index == slot)
+        return true;
+    return false;
+  };
   const auto pointwise = [&](std::uint16_t b) {
     const buffer& from = e.made.buffers[b];
     return from.form == form::shard && same_order(from.type, s.loop) &&
@@ -84,8 +94,8 @@ constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifet
   };
   for (std::uint16_t b : s.in) {
     const std::size_t memory = e.memory[b];
-    if (e.storages[memory].role != role::workspace || lives[memory].last_read != i || !pointwise(b)) continue;
-    bool safe = true;
+    if (e.storages[memory].role != role::workspace || lives[memory].last_read != last || !pointwise(b)) continue;
+    bool safe = !is_taken(e.storages[memory].index);
     for (std::uint16_t other : s.in) {
       const buffer& view = e.made.buffers[other];
       const bool around = view.form == form::view && e.memory[e.made.buffers[view.of].of] == memory &&

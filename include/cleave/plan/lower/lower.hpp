@@ -6,6 +6,7 @@
 #include <cleave/plan/lower/allocate.hpp>
 #include <cleave/plan/lower/combine.hpp>
 #include <cleave/plan/lower/emit.hpp>
+#include <cleave/plan/lower/join_passes.hpp>
 #include <cleave/plan/lower/overlap_exchanges.hpp>
 #include <cleave/plan/lower/overlap_moves.hpp>
 #include <cleave/plan/lower/overlap_products.hpp>
@@ -43,6 +44,8 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
     check(steps);
   }
   lowering::scale_products(steps);
+  check(steps);
+  lowering::pass_joining(steps).run();
   check(steps);
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);

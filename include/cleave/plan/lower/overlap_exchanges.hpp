@@ -49,7 +49,7 @@ constexpr wait_place find_wait(const indexed_vector<step>& steps, indexed_span<c
   bool work = false;
   for (std::size_t at = end; at < steps.size(); ++at) {
     const step& other = steps[at];
-    if (level == 0) outer = {at, work};
+    if (level == 0 && !is_in_pass(other)) outer = {at, work};
     if (other.kind == step_kind::loop_end && level == 0) return outer;
     bool touched = false;
     for (std::size_t k = first; k < end; ++k) {

@@ -111,6 +111,9 @@ class step_order {
       if (blocks(p.last, end, from, to)) break;
       p.last = end;
     }
+    // Not in the middle of a pass.
+    while (p.first < i && is_in_pass(steps[p.first])) ++p.first;
+    while (p.last > i + 1 && p.last < count && is_in_pass(steps[p.last])) --p.last;
     return p;
   }
   /// A position from which on others compute: not in the middle of passes that may run together, nor of a pipelined
