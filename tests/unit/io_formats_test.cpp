@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cleave/files/names.hpp>
 
-#include "read_arrays.hpp"
+#include "../read_arrays.hpp"
 
 #include <gtest/gtest.h>
 
