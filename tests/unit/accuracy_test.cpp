@@ -189,8 +189,8 @@ TEST(Accuracy, DerivativesMultiplyByNoSelection) {
       const formula& d = f.derivative[k];
       for (const formula::term& t : d.terms) {
         selections += t.code == op::select ? 1 : 0;
-        if (t.code == op::mul)
-          EXPECT_FALSE(may_be_excluded(d, t.in[0]) || may_be_excluded(d, t.in[1])) << name << ", operand " << k;
+        const bool excludes = t.code == op::mul && (may_be_excluded(d, t.in[0]) || may_be_excluded(d, t.in[1]));
+        EXPECT_FALSE(excludes) << name << ", operand " << k;
       }
     }
   EXPECT_GT(selections, 10);
