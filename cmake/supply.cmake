@@ -12,6 +12,11 @@ mark_as_advanced(CLEAVE_USE_CACHE)
 option(CLEAVE_SUPPLY_SYSTEM "Let the supply step install system packages through apt-get when run as root" ON)
 mark_as_advanced(CLEAVE_SUPPLY_SYSTEM)
 
+function(cleave_refuse_cache dir)
+  message(FATAL_ERROR "Cleave: ${dir} cannot be written, where dependencies that are not installed are kept. Name another folder in "
+                      "the environment variable CLEAVE_CACHE, or set CLEAVE_SUPPLY=OFF to use installed ones alone.")
+endfunction()
+
 # The folder that keeps what was built, for all build folders and clones of this user.
 function(cleave_cache_dir out)
   if(NOT "$ENV{CLEAVE_CACHE}" STREQUAL "")
@@ -24,7 +29,11 @@ function(cleave_cache_dir out)
     set(dir "${CMAKE_BINARY_DIR}/cleave-cache")
   endif()
   get_filename_component(dir "${dir}" ABSOLUTE BASE_DIR "${CMAKE_BINARY_DIR}")
-  file(MAKE_DIRECTORY "${dir}")
+  # Not file(MAKE_DIRECTORY), whose error names no remedy. Without CLEAVE_SUPPLY nothing is written.
+  execute_process(COMMAND ${CMAKE_COMMAND} -E make_directory "${dir}" OUTPUT_QUIET ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed AND CLEAVE_SUPPLY)
+    cleave_refuse_cache("${dir}")
+  endif()
   set(${out} "${dir}" PARENT_SCOPE)
 endfunction()
 
@@ -50,6 +59,10 @@ endfunction()
 # One configure at a time fills the cache; a second one waits, then finds it filled.
 function(cleave_cache_lock)
   cleave_cache_dir(cache)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E touch "${cache}/lock" OUTPUT_QUIET ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed)
+    cleave_refuse_cache("${cache}")
+  endif()
   file(LOCK "${cache}/lock" GUARD PROCESS TIMEOUT 3600 RESULT_VARIABLE result)
   if(result)
     message(FATAL_ERROR "Cleave: ${cache}/lock has been held for an hour by another configure step: ${result}.")

@@ -22,6 +22,12 @@ endmacro()
 
 set(origin "installed")
 cleave_find_mpi()
+# An MPI that is there and does not work is not a missing one. Later searches forget it.
+set(cleave_unusable_mpi "")
+if(NOT MPI_CXX_FOUND AND MPI_CXX_COMPILER)
+  set(cleave_unusable_mpi "${MPI_CXX_COMPILER}")
+  message(STATUS "Cleave: the MPI of ${cleave_unusable_mpi} is installed, but no program of MPI ${CLEAVE_MPI_MINIMUM} compiles and links with it")
+endif()
 
 if(NOT MPI_CXX_FOUND AND CLEAVE_SUPPLY)
   cleave_apt_install(installed libopenmpi-dev openmpi-bin)
@@ -66,9 +72,18 @@ if(NOT MPI_CXX_FOUND AND (CLEAVE_SUPPLY OR CLEAVE_USE_CACHE))
   endforeach()
 endif()
 
-if(NOT MPI_CXX_FOUND)
+if(NOT MPI_CXX_FOUND AND cleave_unusable_mpi)
+  message(FATAL_ERROR "Cleave: the MPI of ${cleave_unusable_mpi} is installed, but no program of MPI ${CLEAVE_MPI_MINIMUM} compiles and "
+                      "links with it. `${cleave_unusable_mpi} -show` prints what it calls. Repair it, or pass the prefix of another MPI "
+                      "in MPI_HOME.")
+elseif(NOT MPI_CXX_FOUND)
   message(FATAL_ERROR "Cleave: no MPI was found: install libopenmpi-dev or libmpich-dev (or another MPI of version 3.1 or "
                       "later), or pass its prefix in MPI_HOME.")
+endif()
+
+if(NOT MPIEXEC_EXECUTABLE)
+  message(WARNING "Cleave: no launcher of MPI (mpiexec) was found beside ${MPI_CXX_COMPILER}: programs compile, but no test can start "
+                  "ranks. Pass the launcher in MPIEXEC_EXECUTABLE.")
 endif()
 
 # Which MPI it is decides on the options of mpirun. CLEAVE_MPI_FLAVOUR: openmpi, mpich or other.
