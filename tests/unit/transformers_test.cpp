@@ -339,6 +339,62 @@ TEST(Attention, HasSecondDerivatives) {
     differences::expect_gradient(g, twice.at, a);
   }
 }
+// The cotangents of 16-bit operands are added up in 16 bits, though the function computes in float.
+TEST(Attention, OfNarrowNumbersMovesHalfAsMuch) {
+  constexpr std::string_view axis = "x";
+  constexpr dim_ref batch{"b", 8}, position{"p", 8}, source{"s", 8}, head{"h", 8};
+  mesh_value mesh;
+  mesh.axes.push_back({axis, 2});
+  const auto bytes_of = [&](element e, dim_ref sharded) {
+    const auto laid = [&](std::initializer_list<dim_ref> dims) {
+      spec s;
+      s.mesh = mesh;
+      for (const dim_ref& d : dims) {
+        s.dims.push_back(placement(d));
+        if (d.name == sharded.name) s.dims.back().axes.push_back(axis);
+      }
+      return s;
+    };
+    recorder in(mesh);
+    const spec queries = laid({batch, position, head}), keys = laid({batch, source, head}), scale = laid({head});
+    const value q = in.input(e, queries), k = in.input(e, keys), v = in.input(e, keys), w = in.input(e, scale),
+                g = in.input(e, queries);
+    const auto f = [&](value a, value b, value c, value d) {
+      return nn::rms_norm(nn::attention(a, b, c, nn::attention_dims{position, source, head}, nn::causal{}), d, head);
+    };
+    const auto [y, pullback] = vjp(f, q, k, v, w);
+    const auto [dq, dk, dv, dw] = pullback(g);
+    in.output(y, e, queries);
+    in.output(dq, e, queries);
+    in.output(dk, e, keys);
+    in.output(dv, e, keys);
+    in.output(dw, e, scale);
+    const graph made = in.take();
+    EXPECT_TRUE(made.found.ok()) << made.found.op;
+    const sizes at = sizes_for(made);
+    const program p = partition(made, at);
+    std::vector<host_array> data;
+    for (node_id i : made.inputs) {
+      data.emplace_back(shape_of(made.nodes[i].type, at));
+      // Numbers of 16 bits, which differ.
+      for (std::size_t j = 0; j < data.back().data.size(); ++j)
+        data.back().data[j] = static_cast<double>((j * 37 + data.size() * 11) % 16) / 8 - 1;
+    }
+    const simulated got = simulate(p, at, data);
+    EXPECT_EQ(got.problem, "");
+    const std::vector<host_array> wanted = evaluate(made, at, data);
+    for (std::size_t r = 0; r < wanted.size(); ++r)
+      for (std::size_t j = 0; j < wanted[r].data.size(); ++j)
+        EXPECT_NEAR(got.results[r].data[j], wanted[r].data[j], 0.03 * (1 + std::abs(wanted[r].data[j]))) << r;
+    return bytes(p, at);
+  };
+  for (const dim_ref& sharded : {batch, position, source}) {
+    const std::int64_t narrow = bytes_of(element::bf16, sharded), wide = bytes_of(element::f32, sharded);
+    // The sum over sources is one of floats between devices too.
+    EXPECT_LE(sharded.name == source.name ? narrow : 2 * narrow, wide) << sharded.name;
+    EXPECT_GT(narrow, 0) << sharded.name;
+  }
+}
 
 // Of blocks and of turns nothing is kept but indices, and what each block's keys and values cause.
 TEST(Attention, KeepsNothingOfBlocksAndTurns) {

@@ -37,7 +37,7 @@ constexpr void add_with_forwarding(const cost_model& m, const assignment& a, std
       combines = combines && l.combine() == through;
     }
     common = common & ~dividing_axes(s);
-    const std::uint8_t who = partial_operands_of(n.code, of, narrowed(tried));
+    const std::uint8_t who = partial_operands_of(n, of, narrowed(tried));
     if (who == 0 || common == 0 || !combines) continue;
     strategy t = s;
     t.forwarded = common;

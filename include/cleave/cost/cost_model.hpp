@@ -223,7 +223,7 @@ struct cost_model {
     if (rules.moves.given && rules.weighed) t |= moves_data;
     if (n.local) t |= special | fixed_strategy;
     if (n.pinned != 0) t |= has_pins;
-    if (entry_of(n.code).sums != linearity::none) t |= is_linear;
+    if (passes_sums(n)) t |= is_linear;
     return t;
   }
 

@@ -224,10 +224,11 @@ constexpr value in_type(operand x, element type) {
   return !x.from.ok() || detail::element_beside(x) == type ? x.from : cast(x, type);
 }
 /// x in the type in which many numbers of its type are added up: float for 16 bits. A value that is left unreduced
-/// keeps its type, as it may not be rounded.
+/// keeps its type, as it may not be rounded. The cotangent is rounded on each device before devices add it up, so that
+/// it moves as 16 bits.
 constexpr value widened(operand x) {
   const element type = detail::element_beside(x), wide = accumulator_of(type);
-  return wide == type || x.from.in->is_unreduced(x.from) ? x.from : cast(x, wide);
+  return wide == type || x.from.in->is_unreduced(x.from) ? x.from : x.from.in->marked(cast(x, wide), is_widened);
 }
 
 /// The sum of a * b over the given dims. Other dims that both operands have are batch dims. The result has the batch
@@ -357,13 +358,13 @@ constexpr value log_softmax(operand x, dim_ref over) {
 }
 CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences. Of
-/// 16 bits, mean and variance are computed in float. Communication: if the dim is sharded, two numbers for each slice
+/// 16 bits it is computed in float and rounded once. Communication: if the dim is sharded, two numbers for each slice
 /// are reduced.
 constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
   const called_at user(x, "layer_norm");
   const value centred = widened(x) - mean(widened(x), over);
   const value normal = centred * rsqrt(mean(centred * centred, over) + epsilon);
-  return in_type(normal, detail::element_beside(x)) * scale + bias;
+  return in_type(normal * widened(scale) + widened(bias), detail::element_beside(x));
 }
 CLEAVE_LIFT(layer_norm)
 /// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to
@@ -423,7 +424,7 @@ constexpr value one_hot(operand labels, dim_ref classes, ignore ignored) {
   const value others = detail::labels_but(*labels.from.in, labels, ignored, "one_hot");
   if (!others.ok()) return others;
   const value hit = one_hot(detail::placed(others, labels), classes, element::boolean);
-  return in_type(detail::placed(others.in->checking(hit, labels_are_indices), labels), element_of<T>);
+  return in_type(detail::placed(others.in->marked(hit, labels_are_indices), labels), element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(one_hot, class T = float, T)
 /// A mistake: the classes are a dim with an extent, `dim<"classes", 10>`, and not their number.

@@ -23,7 +23,7 @@ constexpr value gather(operand table, dim_ref along, operand indices) {
 constexpr value gather(operand table, dim_ref along, operand indices, ignore ignored) {
   recorder& in = detail::recorder_of(table, indices);
   const value rows = gather(table, along, detail::placed(detail::labels_but(in, indices, ignored, "gather"), indices));
-  return in.checking(rows, labels_are_indices);
+  return in.marked(rows, labels_are_indices);
 }
 CLEAVE_LIFT(gather)
 
@@ -37,7 +37,7 @@ constexpr value taken_along(const operand& x, const operand& indices, dim_ref al
   const dim_ref ranks = ranks_along(known_dim(d), in.made().dims[d].extent);
   const value rows = recorded_gather(in, x.from, along, recorded_rename(in, indices.from, along, ranks, indices.where),
                                      indices.where);
-  return recorded_rename(in, in.checking(rows, checks), ranks, along, indices.where);
+  return recorded_rename(in, in.marked(rows, checks), ranks, along, indices.where);
 }
 } // namespace detail
 
@@ -92,7 +92,7 @@ constexpr value scatter_add(operand rows, operand indices, dim_ref along, ignore
   recorder& in = detail::recorder_of(rows, indices);
   if (!indices.from.ok()) return in.missing("scatter_add", indices.where);
   const value others = detail::labels_but(in, indices, ignored, "scatter_add");
-  return in.checking(scatter_add(rows, detail::placed(others, indices), along, common...), labels_are_indices);
+  return in.marked(scatter_add(rows, detail::placed(others, indices), along, common...), labels_are_indices);
 }
 CLEAVE_LIFT(scatter_add)
 

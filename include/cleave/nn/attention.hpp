@@ -66,18 +66,17 @@ namespace detail {
 /// A score whose weight is 0 next to any other, yet is a number in its type.
 constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
 
-/// Scaled products of queries and keys, very low if the mask is false; in float, if these have 16 bits. `at` and `from`
-/// are indices with dims of queries and of keys.
+/// Scaled products of queries and keys, very low if the mask is false; of 16 bits in float. `at` and `from` are indices
+/// with dims of queries and of keys.
 template <class Mask>
 constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask,
                                  const value& at, const value& from) {
   const element type = element_in(q), wide = accumulator_of(type);
   const value scale = rsqrt(cast(count(q, d.head), wide));
-  // Of 16 bits the product might be too large, so that queries are scaled before it.
-  const value products = wide == type ? dot(q, k, d.head) * scale : dot(in_type(widened(q) * scale, type), k, d.head);
-  if (!products.ok()) return products;
-  recorder& in = *products.in;
-  const value scores = widened(products);
+  // Of 16 bits the product is one of floats, and queries are cast anyway.
+  const value scores = wide == type ? dot(q, k, d.head) * scale : dot(widened(q) * scale, widened(k), d.head);
+  if (!scores.ok()) return scores;
+  recorder& in = *scores.in;
   if constexpr (std::same_as<Mask, no_mask>) {
     return scores;
   } else {
@@ -85,7 +84,7 @@ constexpr value attention_scores(const value& q, const value& k, const attention
     const tensor_type sources = in.at(from).type;
     for (int i = 0; i < sources.rank; ++i)
       if (!pairs.has(sources[i])) pairs.append(sources[i]);
-    const source where = in.at(products).where;
+    const source where = in.at(scores).where;
     // A mask may compare an index with a value that has other dims, as the lengths of the sentences of a batch.
     const value seen = [&] {
       const recorder::outer_products any_dims(in);
@@ -144,15 +143,15 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 
 } // namespace detail
 
-/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once. Of 16 bits the
-/// softmax is computed in float; the scores and the weights have 16 bits, as the operands of its products. `drop` is
-/// applied to the weights. Communication: that of the products and of a softmax; none if batch or heads are sharded.
+/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once; of 16 bits they
+/// and the weights are floats, and the result is rounded once. `drop` is applied to the weights. Communication: that of
+/// the products and of a softmax; none if batch or heads are sharded.
 template <class Mask = no_mask, class Drop = std::identity>
 constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {},
                           const Drop& drop = {}) {
   const called_at user(q, "attention");
   const value scores = detail::attention_scores(q.from, k.from, d, mask, iota(q, d.position), iota(q, d.source));
-  return dot(in_type(drop(softmax(scores, d.source)), element_in(v.from)), v, d.source);
+  return in_type(dot(drop(softmax(scores, d.source)), widened(v), d.source), element_in(v.from));
 }
 CLEAVE_LIFT(attention)
 

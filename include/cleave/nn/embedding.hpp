@@ -12,7 +12,7 @@ namespace cleave { inline namespace v0 { namespace nn {
 /// checked mode names it, unless it is ignored, as that of padding.
 constexpr value embedding(operand table, operand ids, dim_ref vocabulary) {
   const value rows = gather(table, vocabulary, ids);
-  return rows.ok() ? rows.in->checking(rows, labels_are_indices) : rows;
+  return rows.ok() ? rows.in->marked(rows, labels_are_indices) : rows;
 }
 constexpr value embedding(operand table, operand ids, dim_ref vocabulary, ignore ignored) {
   return gather(table, vocabulary, ids, ignored);
@@ -45,8 +45,8 @@ constexpr value cross_entropy_of(const operand& scores, const operand& labels, d
     // The gradient is 0 there, whatever the scores are.
     s = select(none, 0, s);
   }
-  const value hit = in.checking(one_hot(labels, vocabulary, element::boolean),
-                                ignored == nullptr ? labels_are_indices : labels_are_indices_but(ignored->label));
+  const value hit = in.marked(one_hot(labels, vocabulary, element::boolean),
+                              ignored == nullptr ? labels_are_indices : labels_are_indices_but(ignored->label));
   const value of_label = sum(select(hit, s, 0), vocabulary);
   const value wide = widened(s), total = logsumexp(wide, vocabulary), right = widened(of_label);
   const value expected = smoothing == 0 ? right : right * (1 - smoothing) + mean(wide, vocabulary) * smoothing;

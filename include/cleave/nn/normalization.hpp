@@ -23,12 +23,12 @@ constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon =
   return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
 }
 
-/// x with mean square 1 along a dim, computed in float for 16 bits, then scaled (Zhang and Sennrich 2019). Any layout.
-/// Communication: along a sharded dim, one sum for each slice is reduced.
+/// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019); of 16 bits in float, rounded once. Any
+/// layout. Communication: along a sharded dim, one sum for each slice is reduced.
 constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
   const called_at user(x, "rms_norm");
   const value wide = widened(x);
-  return in_type(wide * rsqrt(mean(wide * wide, over) + epsilon), element_in(x.from)) * scale;
+  return in_type(wide * rsqrt(mean(wide * wide, over) + epsilon) * widened(scale), element_in(x.from));
 }
 CLEAVE_LIFT(rms_norm)
 

@@ -142,10 +142,14 @@ constexpr bool is_of_user(op code) { return code == op::user || code == op::call
 constexpr std::string_view name_of(const node& n) { return is_of_user(n.code) ? n.user->name : name_of(n.code); }
 constexpr op_class class_of(op code) { return detail::columns_of_ops.what[static_cast<std::size_t>(code)]; }
 constexpr int arity_of(op code) { return detail::columns_of_ops.arity[static_cast<std::size_t>(code)]; }
+/// Whether partial sums may pass through a node.
+constexpr bool passes_sums(const node& n) {
+  return entry_of(n.code).sums != linearity::none || (n.code == op::cast && n.scalar == rounds_partial_sums);
+}
 /// The operands that may be partial sums of such elements, of those that are (bit set). 0: none may.
-constexpr std::uint8_t partial_operands_of(op code, element of, std::uint8_t partial) {
-  switch (entry_of(code).sums) {
-    case linearity::none: return 0;
+constexpr std::uint8_t partial_operands_of(const node& n, element of, std::uint8_t partial) {
+  switch (entry_of(n.code).sums) {
+    case linearity::none: return passes_sums(n) ? partial & 1 : 0;
     case linearity::unary: return partial & 1;
     case linearity::joint: return partial == 3 ? 3 : 0;
     case linearity::difference: return partial == 3 && of != element::boolean ? 3 : 0;

@@ -147,9 +147,10 @@ class recorder : public graph_writer {
     bool before_;
   };
 
-  /// Checked mode is to look at the labels of a comparison, or at the indices of rows: see `labels_are_indices`.
-  constexpr value checking(value v, double labels) {
-    if (v.ok()) made_.nodes[v.id].scalar = labels;
+  /// A comparison of labels, or rows at indices, at which checked mode looks (`labels_are_indices`), or a cast with a
+  /// further meaning (`is_widened`).
+  constexpr value marked(value v, double as) {
+    if (v.ok()) made_.nodes[v.id].scalar = as;
     return v;
   }
   constexpr value constant(double number, element type, source where) {

@@ -71,7 +71,7 @@ class graph_writer {
     made_.found = {what, said_at(where),  origin_.gradient ? name_of(origin_.code) : op, dim, axis, expected,
                    got,  origin_.gradient};
   }
-  /// The same of an operation whose operands say what to write instead.
+  /// The same of an operation whose operands determine the proposed repairs.
   constexpr void refuse_node(const node& n, fault what, std::string_view dim, std::string_view axis = {}) {
     if (made_.found.ok()) made_.refused.push_back(n);
     refuse(what, name_of(n), n.where, dim, axis);
@@ -98,7 +98,7 @@ class graph_writer {
     }
     if (partial == 0) return true;
     const reduction through = n.code == op::reduce ? n.combine : reduction::sum;
-    if (partial_operands_of(n.code, of, partial) != 0 && how == through) return true;
+    if (partial_operands_of(n, of, partial) != 0 && how == through) return true;
     int a = 0;
     while ((axes >> a & 1) == 0) ++a;
     refuse_node(n, fault::unreduced_into_nonlinear, {}, made_.mesh.axes[a].name);

@@ -54,7 +54,10 @@ constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const n
     value part = recorded_formula(c, f, v, n, g);
     if (!part.ok()) continue;
     const tensor_type to = c.node_at(u).type;
-    if (c.type_of(part).element != to.element) part = op_builder(c.in(), n.where).cast(part, to.element);
+    if (c.type_of(part).element != to.element) {
+      part = op_builder(c.in(), n.where).cast(part, to.element);
+      if (n.scalar == is_widened && n.code == op::cast) part = c.in().marked(part, rounds_partial_sums);
+    }
     const dim_set broadcast = n.type.set() & ~to.set(), has = c.type_of(part).set();
     if ((broadcast & has) != 0) part = c.in().reduce(reduction::sum, part, broadcast & has, n.where);
     if ((broadcast & ~has) != 0) part = times_count(c, part, broadcast & ~has, n.where);

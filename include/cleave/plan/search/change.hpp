@@ -105,8 +105,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     next.forwarded.word = 0;
     next.partial_operands = 0;
     if (!whole_sums && (t & keeps_whole) == 0 && s.out.combine() == partial_reduction(reader))
-      if (const std::uint8_t who = partial_operands_of(reader.code, m.nodes[v].type.element, narrowed(1u << k));
-          who != 0) {
+      if (const std::uint8_t who = partial_operands_of(reader, m.nodes[v].type.element, narrowed(1u << k)); who != 0) {
         next.forwarded = s.out.unreduced() & ~dividing_axes(next);
         next.partial_operands = next.forwarded != 0 ? who : std::uint8_t{0};
       }
