@@ -120,7 +120,8 @@ void expect_filled(M& m) {
 std::vector<cleave::grid> all_grids() {
   const std::int64_t n = support::ranks();
   std::vector<cleave::grid> all{cleave::grid(mesh, MPI_COMM_WORLD, {n, 1}), cleave::grid(mesh, MPI_COMM_WORLD, {1, n})};
-  if (n % 2 == 0) all.emplace_back(mesh, MPI_COMM_WORLD, std::vector<std::int64_t>{2, n / 2});
+  if (n > 4) return all; // more ranks than cores, and no other cases
+  if (n == 4) all.emplace_back(mesh, MPI_COMM_WORLD, std::vector<std::int64_t>{2, 2});
   // Rank 0 is no device of this one.
   if (n > 1) all.emplace_back(mesh, MPI_COMM_WORLD, std::vector<std::int64_t>{n - 1, 1}, cleave::on_ranks{1, 1});
   return all;
@@ -392,6 +393,7 @@ struct small {
 };
 /// Whatever call is the last one of a rank, the checkpoint before is restored, or the new one if it was committed.
 TEST(checkpoints, a_rank_may_end_at_any_call) {
+  if (support::ranks() > 4) GTEST_SKIP() << "the same as with 4 ranks";
   const folder temporary;
   const std::string path = temporary / "run";
   const cleave::grid g = all_grids()[0], h = all_grids()[1];
