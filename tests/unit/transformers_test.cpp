@@ -639,6 +639,19 @@ std::vector<double> stages_by_hand(std::span<const host_array> a, std::size_t ba
     }
   return out;
 }
+TEST(Layers, OfNarrowNumbersScaleByNumbersToo) {
+  mesh_value mesh;
+  mesh.axes.push_back({"x", 1});
+  spec line;
+  line.mesh = mesh;
+  line.dims.push_back(placement(dim_ref{"h", 8}));
+  recorder in(mesh);
+  const value x = in.input(element::bf16, line);
+  const value y = layer_norm(x, dim_ref{"h"}, 2.0, 1.0), z = nn::rms_norm(x, 2.0, dim_ref{"h"});
+  EXPECT_TRUE(y.ok() && z.ok());
+  EXPECT_EQ(in.at(y).type.element, element::bf16);
+  EXPECT_EQ(in.at(z).type.element, element::bf16);
+}
 TEST(Pipelines, ApplyAllStages) {
   const auto stage = [](const value& h, const std::array<value, 1>& w) {
     return h + rename(tanh(dot(h, w[0], embed)), hidden, embed);

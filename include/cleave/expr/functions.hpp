@@ -364,7 +364,8 @@ constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias,
   const called_at user(x, "layer_norm");
   const value centred = widened(x) - mean(widened(x), over);
   const value normal = centred * rsqrt(mean(centred * centred, over) + epsilon);
-  return in_type(normal * widened(scale) + widened(bias), detail::element_beside(x));
+  const auto wide = [](const operand& y) { return y.is_literal ? y : operand(widened(y)); };
+  return in_type(normal * wide(scale) + wide(bias), detail::element_beside(x));
 }
 CLEAVE_LIFT(layer_norm)
 /// 0, 1, 2, ... along a dim, in element type T. `beside` may be any value of the function; it only says where to

@@ -28,7 +28,8 @@ constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon =
 constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
   const called_at user(x, "rms_norm");
   const value wide = widened(x);
-  return in_type(wide * rsqrt(mean(wide * wide, over) + epsilon) * widened(scale), element_in(x.from));
+  const operand by = scale.is_literal ? scale : operand(widened(scale));
+  return in_type(wide * rsqrt(mean(wide * wide, over) + epsilon) * by, element_in(x.from));
 }
 CLEAVE_LIFT(rms_norm)
 
