@@ -276,7 +276,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     for (int k = 0; k < n.arity; ++k)
       if (node_id& u = n.in.items[k]; u == permutation) u = now[recorded_nodes[u].in.items[0]];
       else u = now[u];
-    if (is_alias(n.code) || (constrains(n.code) && n.pinned == 0)) {
+    if (is_alias(n.code) || (n.pinned == 0 && constrains(n.code))) {
       now[v] = n.in.items[0];
       if (n.computes_halo) to.nodes[now[v]].computes_halo = true;
       continue;
@@ -318,7 +318,7 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
         rewritten = true;
         continue;
       }
-    rewritten = detail::chooses_one_value(to, n) || rewritten || permutation != no_node;
+    rewritten = (n.code == op::select && detail::chooses_one_value(to, n)) || rewritten || permutation != no_node;
     const bool negative = left == op::neg || left == op::sub || right == op::neg || right == op::sub;
     const bool may_cancel = two && (first == second || (n.code == op::add && negative));
     if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0 ||
