@@ -275,8 +275,8 @@ class index_reader {
   std::map<std::string, std::int64_t> files_{};
 };
 
-/// What is in a folder: the steps of the checkpoints, in ascending order, and the paths of what is none, because the run
-/// ended before it was committed.
+/// What is in a folder: the steps of the checkpoints, in ascending order, and the paths of what is none, because the
+/// run ended before it was committed.
 struct contents {
   std::vector<std::int64_t> steps{};
   std::vector<std::string> left{};
