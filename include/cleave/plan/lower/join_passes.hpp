@@ -57,9 +57,13 @@ class pass_joining {
   constexpr void count_uses() {
     reads_.assign(e_.storages.size(), 0);
     writes_.assign(e_.storages.size(), 0);
-    for (const step& s : steps_) {
-      for (std::uint16_t b : s.in) ++reads_[memory_of(b)];
-      if (writes(s)) ++writes_[memory_of(s.out)];
+    std::size_t *const reads = reads_.data(), *const writes = writes_.data();
+    const std::size_t* const memory = e_.memory.data();
+    const step* const steps = steps_.data();
+    const std::size_t count = steps_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < steps[i].in.count; ++k) ++reads[memory[steps[i].in.items[k]]];
+      if (cleave::writes(steps[i])) ++writes[memory[steps[i].out]];
     }
   }
 
@@ -98,36 +102,52 @@ class pass_joining {
 
   /// Joins the next map or pass that fits; false if there is none.
   constexpr bool grow() {
-    // Of the steps after the pass, those that must stay after it. Steps that are no passes keep their order.
-    after_.clear();
-    bool keeps_order = false;
-    const std::size_t limit = std::min(steps_.size(), pass_.end + most_steps_ahead);
+    const std::size_t count = steps_.size(), ahead = pass_.end + most_steps_ahead,
+                      limit = ahead < count ? ahead : count;
+    const step* const steps = steps_.data();
     for (std::size_t j = pass_.end, end = j; j < limit; j = end) {
       end = j + 1;
-      while (end < steps_.size() && steps_.at[end].joined) ++end;
-      const stretch next{j, end};
-      const step& s = steps_.at[j];
+      while (end < count && steps[end].joined) ++end;
       // Products and the like would hold the memory of results that are computed earlier.
-      const bool is_pass = s.kind == step_kind::map || s.kind == step_kind::fold;
-      if (!is_pass && s.kind != step_kind::exchange && s.kind != step_kind::move) return false;
-      if (fits(next) && may_take_part(j) && comes_free(next)) {
-        bring(next);
+      const step_kind kind = steps[j].kind;
+      if (kind == step_kind::fold || kind == step_kind::exchange || kind == step_kind::move) continue;
+      if (kind != step_kind::map) return false;
+      const stretch next{j, end};
+      // Constant evaluation pays for each call: most maps have another loop.
+      const step &s = steps[j], &head = steps[pass_.first];
+      if (s.in_loop != head.in_loop || s.loop.rank != head.loop.rank || s.loop.dims != head.loop.dims) continue;
+      const bool joins = fits(next) && may_take_part(j);
+      const std::size_t m = joins ? none : copied_by(steps[j]);
+      if ((!joins && m == none) || !comes_free_of_others(next)) continue;
+      const std::size_t number = m - pass_.first;
+      bring(next);
+      if (joins) {
         add_operations(end - j);
         drop_passed_on();
-        return true;
-      }
-      if (const std::size_t m = copied_by(s); m != none && comes_free(next)) {
-        const std::size_t number = m - pass_.first;
-        bring(next);
+      } else {
         write_to_copy(pass_.first + number);
-        return true;
       }
-      bool stays = (!is_pass && keeps_order) || !comes_free(next);
-      for (std::size_t m = pass_.first; m < pass_.end && !stays; ++m) stays = conflict(steps_.at[m], next);
+      return true;
+    }
+    return false;
+  }
+  /// Finds the steps before others that must stay after the pass; false if they must come before these. Steps that are
+  /// no passes keep their order.
+  constexpr bool comes_free_of_others(const stretch& next) {
+    after_.clear();
+    bool keeps_order = false;
+    for (std::size_t j = pass_.end, end = j; j < next.first; j = end) {
+      end = j + 1;
+      while (end < next.first && steps_.at[end].joined) ++end;
+      const stretch some{j, end};
+      const step_kind kind = steps_.at[j].kind;
+      const bool is_pass = kind == step_kind::map || kind == step_kind::fold;
+      bool stays = (!is_pass && keeps_order) || !comes_free(some);
+      for (std::size_t m = pass_.first; m < pass_.end && !stays; ++m) stays = conflict(steps_.at[m], some);
       for (std::size_t k = j; k < end && stays; ++k) after_.push_back(k);
       keeps_order = keeps_order || (stays && !is_pass);
     }
-    return false;
+    return comes_free(next);
   }
   /// Whether no step that stays after the pass must come before others.
   constexpr bool comes_free(const stretch& next) const {
@@ -362,7 +382,8 @@ class pass_joining {
     for (std::size_t i = 0, end = 0; i < steps_.size(); i = end) {
       end = i + pass_of(steps_, i).size();
       const std::size_t from = steps_[i].first_op, count = steps_[end - 1].ops, to = kept.size();
-      for (std::size_t t = 0; t < count; ++t) kept.push_back(e_.made.fused_ops[from + t]);
+      const fused_op* const all = e_.made.fused_ops.data() + from;
+      kept.append(all, all + count);
       for (std::size_t k = i; k < end; ++k) steps_[k].first_op = narrowed(to);
     }
     e_.made.fused_ops = std::move(kept);
