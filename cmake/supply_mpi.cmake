@@ -82,7 +82,7 @@ elseif(NOT MPI_CXX_FOUND)
 endif()
 
 if(NOT MPIEXEC_EXECUTABLE)
-  message(WARNING "Cleave: no launcher of MPI (mpiexec) was found beside ${MPI_CXX_COMPILER}: programs compile, but no test can start "
+  message(WARNING "Cleave: no launcher of MPI (mpiexec) was found for ${MPI_CXX_COMPILER}: programs compile, but no test can start "
                   "ranks. Pass the launcher in MPIEXEC_EXECUTABLE.")
 endif()
 

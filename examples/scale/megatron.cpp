@@ -210,14 +210,14 @@ int main(int count, char** given) {
     worst = std::max(worst, std::abs(error));
     // Operations as the paper counts them, without those that a pipeline computes for nothing.
     const double used = r.flops() / static_cast<double>(r.devices()) / t.seconds / m.flops_of_2;
-    char beside[64] = "";
+    char both[64] = "";
     if (r.published() > 0)
-      std::snprintf(beside, sizeof beside, csv ? "%.2f,%.2f,%.1f" : "%.2f | %.2f | %+.1f %%", r.published(), t.seconds,
+      std::snprintf(both, sizeof both, csv ? "%.2f,%.2f,%.1f" : "%.2f | %.2f | %+.1f %%", r.published(), t.seconds,
                     100 * error);
-    else std::snprintf(beside, sizeof beside, csv ? ",%.2f," : " | %.2f | ", t.seconds);
+    else std::snprintf(both, sizeof both, csv ? ",%.2f," : " | %.2f | ", t.seconds);
     std::printf(csv ? "%s,%lld,%lld,%lld,%s,%.1f,%d,%.1f,%.1f\n"
                     : "| %s | %lld, %lld, %lld | %s | %.1f %% | %d | %.1f | %.1f |\n",
-                r.name, static_cast<long long>(r.t), static_cast<long long>(r.p), static_cast<long long>(r.d), beside,
+                r.name, static_cast<long long>(r.t), static_cast<long long>(r.p), static_cast<long long>(r.d), both,
                 100 * used, p.collectives(), t.network_bytes / 1e9,
                 static_cast<double>(p.memory().total()) / (1 << 30));
   }

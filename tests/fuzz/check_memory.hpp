@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memory of a plan on the device that needs most, and the devices with which a device exchanges parts, beside loops
-// over all devices.
+// The memory of a plan on the device that needs most, and the devices with which a device exchanges parts, compared
+// with loops over all devices.
 #pragma once
 
 #include <cleave/plan/workspace.hpp>

@@ -282,6 +282,16 @@ TEST(files, what_is_wrong_is_said_on_all_ranks) {
   });
   said_everywhere<file_error>([&] { io::save(g, temporary / "m.txt", m); });
   said_everywhere<file_error>([&] { io::save(g, path, m, {{"squares*", "same"}}); });
+  const char *const first = "(0:2 embed) hidden", *const second = "(1:2 embed) hidden";
+  other.squares.fill(1);
+  other.more.fill(2);
+  said_everywhere<file_error>(
+      [&] { io::save(g, temporary / "twice.npz", other, {{"squares", "both", first}, {"more", "both", first}}); });
+  // Two members may read the same part.
+  io::save(g, temporary / "both.npz", other, {{"squares", "both", first}, {"more", "both", second}});
+  io::load(g, temporary / "both.npz", other, {.names = {{"squares", "both", second}, {"more", "both", second}}});
+  EXPECT_EQ(std::count(other.squares.data(), other.squares.data() + other.squares.local_size(), 2.0),
+            other.squares.local_size());
   said_everywhere<file_error>([&] { io::save(g, "/nowhere/m.npz", m); });
   said_everywhere<file_error>([&] { io::load(g, temporary / "none.npz", m); });
   auto filled = make<by_heads>(g, false);
@@ -441,16 +451,26 @@ TEST(checkpoints, what_is_wrong_is_said_on_all_ranks) {
   saved.save(2, m);
   saved.wait();
   // A full disk is seen at the next call, and what was there stays.
-  io::detail::file_fault = [](io::detail::file_call which, const std::string&) {
-    return which == io::detail::file_call::sync && support::rank() == support::ranks() - 1 ? ENOSPC : 0;
+  io::detail::file_fault = [](io::detail::file_call which, const std::string& name) {
+    const bool is_data = which == io::detail::file_call::sync && name.ends_with(".bin");
+    return is_data && support::rank() == support::ranks() - 1 ? ENOSPC : 0;
   };
   saved.save(3, m);
   const std::string said = said_everywhere<cleave::file_error>([&] { saved.save(4, m); });
   io::detail::file_fault = nullptr;
   EXPECT_EQ(said, "cleave: cannot write '" + path + "/step_3.new/data_" + std::to_string(support::ranks() - 1) +
                       ".bin': No space left on device");
+  // Folders and files of others stay.
+  const std::vector<std::string> of_others{path + "/step_007", path + "/step_9", path + "/step_-5"};
+  if (support::rank() == 0)
+    for (const std::string& name : of_others) {
+      std::filesystem::create_directory(name);
+      std::ofstream(name + "/notes.txt") << "mine";
+    }
+  MPI_Barrier(MPI_COMM_WORLD);
   saved.save(5, m);
   saved.wait();
+  for (const std::string& name : of_others) EXPECT_TRUE(std::filesystem::exists(name + "/notes.txt")) << name;
   EXPECT_EQ(saved.steps(), (std::vector<std::int64_t>{1, 2, 5}));
   said_everywhere<cleave::file_error>([&] { io::checkpoints(g, "/proc/none").save(1, m); });
   // One bit.

@@ -107,12 +107,12 @@ int says_so_alone(const std::exception& e) {
 /// Gives each variable of the environment a wrong word, on all ranks or on rank 1. In the order in which grids read
 /// them, since a process reads most of them once. At the end the exception of the last one is thrown.
 int misspelt(bool on_all) {
-  constexpr const char* variables[][2] = {{"CLEAVE_CHECKED", "yes"},    {"CLEAVE_TIME_LIMIT", "soon"},
-                                          {"CLEAVE_TIME_LIMIT", "0"},   {"CLEAVE_TIME_LIMIT", "nan"},
-                                          {"CLEAVE_TRANSPORT", "MPI"},  {"CLEAVE_OVERLAP", "no"},
-                                          {"CLEAVE_NODE_RANKS", "2.5"}, {"CLEAVE_GPU_AWARE_MPI", "yes"},
-                                          {"CLEAVE_STORES", "none"},    {"CLEAVE_FFT_PLANS", "fast"},
-                                          {"CLEAVE_PRINT_CALLS", "HUP"}};
+  constexpr const char* variables[][2] = {{"CLEAVE_PRINT_CALLS", "HUP"},   {"CLEAVE_CHECKED", "yes"},
+                                          {"CLEAVE_TIME_LIMIT", "soon"},   {"CLEAVE_TIME_LIMIT", "0"},
+                                          {"CLEAVE_TIME_LIMIT", "nan"},    {"CLEAVE_TRANSPORT", "MPI"},
+                                          {"CLEAVE_OVERLAP", "no"},        {"CLEAVE_NODE_RANKS", "2.5"},
+                                          {"CLEAVE_GPU_AWARE_MPI", "yes"}, {"CLEAVE_STORES", "none"},
+                                          {"CLEAVE_FFT_PLANS", "fast"}};
   for (const auto& [name, word] : variables) {
     if (on_all || rank() == 1) setenv(name, word, 1);
     try {

@@ -311,7 +311,7 @@ class grid_state {
     if (inter != 0) raise<mesh_error>(wording::communicator_inter());
     checks asked;
     const std::exception_ptr misspelt = fault_of_environment(asked);
-    begin_recording(comm, misspelt ? checks().time_limit : asked.time_limit);
+    if (!misspelt) begin_recording(comm, asked.time_limit);
     const comm::recorded call("the construction of a grid");
     everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
@@ -351,13 +351,13 @@ class grid_state {
     try {
       // Not assigned from the call itself: if it throws, g++ 12 may leave a part of its result in `asked`.
       const checks read = checks_of_environment();
+      comm::signal_of_environment();
       comm::transport_mode();
       comm::overlap_mode();
       comm::node_ranks();
       comm::gpu_aware_mode();
       store_mode();
       fft_plans_of_environment();
-      comm::signal_of_environment();
       asked = read;
     } catch (const environment_error&) {
       return std::current_exception();

@@ -15,11 +15,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 // The last calls of a process, for the question which rank hangs and where. Writing them takes a few stores; they are
-// read by the handler of a signal or by another thread, while the call goes on or hangs.
+// read by the handler of a signal or by another thread, while the call runs or hangs.
 
 namespace cleave { inline namespace v0 {
 namespace comm {
@@ -27,7 +29,7 @@ namespace comm {
 /// A call of the library. Numbers begin with 1.
 struct recorded_call {
   std::atomic<std::uint64_t> number{0};
-  /// What it is, unless it has a plan.
+  /// Its name, if it has no plan.
   std::atomic<const char*> name{nullptr};
   /// The steps of its plan, the one that runs now, and the bytes of the result of a collective here.
   std::atomic<const step*> steps{nullptr}, at{nullptr};
@@ -41,8 +43,8 @@ struct recorded_call {
 struct call_ring {
   static constexpr std::size_t kept = 16, shown = 6;
   recorded_call calls[kept]{};
-  /// How many calls there were, and how many steps ran in them.
-  std::atomic<std::uint64_t> number{0}, steps{0};
+  /// How many calls there were, how many steps ran in them, and the innermost call that has not returned; 0 if none.
+  std::atomic<std::uint64_t> number{0}, steps{0}, current{0};
   std::atomic<bool> taken{false};
 
   recorded_call& of(std::uint64_t call) { return calls[call % kept]; }
@@ -53,7 +55,7 @@ inline constexpr std::size_t call_rings = 8;
 inline constinit call_ring rings_of_calls[call_rings]{};
 inline constinit thread_local call_ring* ring_of_thread = nullptr;
 
-/// What lines about this process begin with.
+/// The rank and the host with which the lines of this process begin.
 struct process_name {
   std::atomic<int> rank{-1}, ranks{0};
   char host[64] = "";
@@ -99,47 +101,48 @@ class recorded {
   recorded(const recorded&) = delete;
   recorded& operator=(const recorded&) = delete;
   ~recorded() {
+    constexpr auto order = std::memory_order_relaxed;
     // Calls within the call may have taken its place in the ring.
-    if (call_->number.load(std::memory_order_relaxed) == number_) call_->inside.store(false, std::memory_order_relaxed);
+    if (recorded_call& call = ring_.of(number_); call.number.load(order) == number_) call.inside.store(false, order);
+    ring_.current.store(outer_, order);
   }
 
  private:
   void begin(const char* name, indexed_span<const step> plan, const void* from) {
     constexpr auto order = std::memory_order_relaxed;
-    call_ring& ring = own_ring();
-    number_ = ring.number.load(order) + 1;
-    call_ = &ring.of(number_);
-    call_->name.store(name, order);
-    call_->steps.store(plan.data(), order);
-    call_->count.store(std::ssize(plan), order);
-    call_->at.store(nullptr, order);
-    call_->from.store(reinterpret_cast<std::uintptr_t>(from), order);
-    call_->inside.store(true, order);
-    call_->number.store(number_, order);
-    ring.number.store(number_, std::memory_order_release);
+    recorded_call& call = ring_.of(number_);
+    call.name.store(name, order);
+    call.steps.store(plan.data(), order);
+    call.count.store(std::ssize(plan), order);
+    call.at.store(nullptr, order);
+    call.from.store(reinterpret_cast<std::uintptr_t>(from), order);
+    call.inside.store(true, order);
+    call.number.store(number_, order);
+    ring_.current.store(number_, order);
+    ring_.number.store(number_, std::memory_order_release);
   }
 
-  recorded_call* call_;
-  std::uint64_t number_;
+  call_ring& ring_ = own_ring();
+  const std::uint64_t outer_ = ring_.current.load(std::memory_order_relaxed);
+  const std::uint64_t number_ = ring_.number.load(std::memory_order_relaxed) + 1;
 };
 
 /// Notes in the call that this thread is in which step of its plan runs.
 class step_recorder {
  public:
-  step_recorder()
-      : ring_(own_ring()), call_(ring_.of(ring_.number.load(std::memory_order_relaxed))),
-        ran_(ring_.steps.load(std::memory_order_relaxed)) {}
   void note(const step& s, std::int64_t bytes) {
     constexpr auto order = std::memory_order_relaxed;
+    ring_.steps.store(ring_.steps.load(order) + 1, order);
+    // Many calls within this one may have taken its place in the ring.
+    if (call_.number.load(order) != number_) return;
     call_.at.store(&s, order);
     call_.bytes.store(bytes, order);
-    ring_.steps.store(++ran_, order);
   }
 
  private:
-  call_ring& ring_;
-  recorded_call& call_;
-  std::uint64_t ran_;
+  call_ring& ring_ = own_ring();
+  const std::uint64_t number_ = ring_.current.load(std::memory_order_relaxed);
+  recorded_call& call_ = ring_.of(number_);
 };
 
 /// The record of this process as text. Uses nothing that a handler of a signal may not use.
@@ -179,9 +182,7 @@ class calls_text {
   }
   [[gnu::cold]] void add_ring(call_ring& ring, std::size_t thread) {
     const std::uint64_t last = ring.number.load(std::memory_order_acquire);
-    std::uint64_t inside = 0;
-    for (const recorded_call& c : ring.calls)
-      if (c.inside.load()) inside = std::max(inside, c.number.load());
+    const std::uint64_t inside = ring.current.load();
     begin_line(thread);
     add(" of ").add(as_size(name_of_process.ranks.load())).add(", process ").add(as_size(::getpid())).add(" on ");
     add(name_of_process.host).add(inside != 0 ? " is inside call " : " is outside of the library, after call ");
@@ -218,7 +219,10 @@ class calls_text {
   /// Where in the call this process is.
   [[gnu::cold]] void add_place(const recorded_call& call) {
     const step *const steps = call.steps.load(), *const at = call.at.load();
-    if (at == nullptr) return void(add("before its first step"));
+    // While the call ends, another one may take its place: then the two are of different plans.
+    const std::less<> before;
+    if (at == nullptr || before(at, steps) || !before(at, steps + call.count.load()))
+      return void(add("before its first step"));
     add("step ").add(as_size(at - steps) + 1).add(" of ").add(as_size(call.count.load())).add(": ");
     if (at->kind != step_kind::wait) add_step(*at);
     if (at->kind != step_kind::wait && (at == steps || at[-1].kind != step_kind::wait)) {
@@ -253,20 +257,24 @@ class calls_text {
   ::sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([limit] {
-    using clock = std::chrono::steady_clock;
-    std::uint64_t seen = 0;
-    clock::time_point since = clock::now();
-    for (bool printed = false;;) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(limit / 8, 1.0)));
-      std::uint64_t now = 0;
-      for (const call_ring& r : rings_of_calls) now += r.number.load() + r.steps.load();
-      if (now != seen) seen = now, since = clock::now(), printed = false;
-      if (printed || std::chrono::duration<double>(clock::now() - since).count() < limit) continue;
-      calls_text().write();
-      printed = true;
-    }
-  }).detach();
+  try {
+    std::thread([limit] {
+      using clock = std::chrono::steady_clock;
+      std::uint64_t seen = 0;
+      clock::time_point since = clock::now();
+      for (bool printed = false;;) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(std::min(limit / 8, 1.0)));
+        std::uint64_t now = 0;
+        for (const call_ring& r : rings_of_calls) now += r.number.load() + r.steps.load();
+        if (now != seen) seen = now, since = clock::now(), printed = false;
+        if (printed || std::chrono::duration<double>(clock::now() - since).count() < limit) continue;
+        calls_text().write();
+        printed = true;
+      }
+    }).detach();
+  } catch (const std::system_error&) {
+    // No rank may throw alone here: this one prints nothing by itself.
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -276,7 +284,8 @@ class calls_text {
   return word.empty() ? 0 : word == "USR1" ? SIGUSR1 : SIGUSR2;
 }
 
-/// For every process, when it makes its first grid: its name, and what the environment asks for.
+/// Once in each process, with its first grid: sets the name, and starts the watch and the handler that the environment
+/// asks for.
 [[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit) {
   if (name_of_process.ranks.exchange(ranks) != 0) return;
   name_of_process.rank = rank;
@@ -297,7 +306,7 @@ class calls_text {
 
 } // namespace comm
 
-/// Writes the last calls of this process to standard error: its rank, and of each call the operation, its line, and
+/// Writes the last six calls of this process to standard error: its rank, and of each call the operation, its line, and
 /// whether the process is inside it, and at which step. A handler of a signal may call it, and a debugger.
 /// CLEAVE_PRINT_CALLS=USR1 in the environment makes it the handler of that signal, and CLEAVE_TIME_LIMIT=60 has it
 /// called when a process does nothing with the library for so many seconds.

@@ -88,6 +88,7 @@ class file {
   void write(std::int64_t at, const void* from, std::int64_t bytes) {
     for (auto* next = static_cast<const char*>(from); bytes > 0;) {
       const auto done = called(file_call::write, path_, [&] { return ::pwrite(handle_, next, portion(bytes), at); });
+      if (done == 0) raise<file_error>(wording::file_not_written(path_, "no byte was written"));
       next += done, at += done, bytes -= done;
     }
   }
@@ -95,12 +96,16 @@ class file {
   void resize(std::int64_t bytes) {
     called(file_call::write, path_, [&] { return ::ftruncate(handle_, bytes); });
   }
-  /// What was written is on the disk afterwards.
+  /// Puts the written bytes on the disk.
   void sync() {
     called(file_call::sync, path_, [&] { return ::fsync(handle_); });
   }
+  /// Interrupted, it is closed all the same.
   void close() {
-    called(file_call::close, path_, [&] { return ::close(std::exchange(handle_, -1)); });
+    called(file_call::close, path_, [&] {
+      const int done = ::close(std::exchange(handle_, -1));
+      return done != 0 && errno == EINTR ? 0 : done;
+    });
   }
 
  private:

@@ -62,6 +62,24 @@ struct axis_factor {
 };
 using axis_factors = std::vector<axis_factor>;
 
+/// The part of an array that a member is, such as (0:3 embed): its number, and of how many, along the axes with parts.
+struct array_part {
+  std::vector<std::int64_t> number{}, of{};
+
+  explicit array_part(const std::vector<axis_factors>& axes) {
+    for (const axis_factors& axis : axes)
+      for (const axis_factor& f : axis)
+        if (f.dim < 0) number.push_back(f.part), of.push_back(f.parts);
+  }
+};
+/// Whether these are different parts of one division of an array.
+inline bool divide_an_array(const std::vector<array_part>& parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (parts[i].of != parts[j].of || parts[i].number == parts[j].number) return false;
+  return true;
+}
+
 /// A member as the formats see it.
 struct member_type {
   std::string name{};

@@ -171,6 +171,8 @@ inline std::string header_of(catalogue& all) {
   }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > longest_header)
+    raise<file_error>(wording::file_not_written(all.path, "its header would be longer than 12 MiB"));
   const std::uint64_t length = text.size();
   for (stored_array& a : all.arrays) a.begin += 8 + static_cast<std::int64_t>(length);
   std::string all_of_it(8, '\0');

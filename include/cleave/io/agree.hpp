@@ -55,6 +55,7 @@ class failure {
   }
   /// That of the lowest rank that has one, on all ranks. Collective over the communicator of the grid.
   [[gnu::cold]] failure agreed(const grid& g) && {
+    const comm::recorded call("reading or writing files");
     const comm::group& all = g.state().everyone();
     g.state().guarded([&] {
       const int mine = kind_ >= 0 ? all.rank : all.size;

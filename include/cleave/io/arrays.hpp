@@ -59,10 +59,8 @@ class saving {
     sources_.reserve(members.size());
     for (const member& m : members) add(m, names);
     all_.sort();
-    std::int64_t elements = 0, written = 0;
-    for (const stored_array& a : all_.arrays) elements += bytes_of_extents(a.extents, 1);
-    for (const member& m : members) written += m.extents.elements();
-    if (elements != written) refuse(all_.arrays.front().name);
+    for (const auto& [name, of] : known_)
+      if (of.elements != bytes_of_extents(of.extents, 1) || !divide_an_array(of.parts)) refuse(name);
     if (format_ == array_format::npy && all_.arrays.size() != 1) raise<file_error>(wording::file_format(path));
     place();
   }
@@ -119,17 +117,17 @@ class saving {
     const std::vector<axis_factors> axes = source.axes();
     stored_array a;
     a.element = m.element;
-    bool parts = false;
-    for (const axis_factors& axis : axes) {
-      a.extents.push_back(source.extent(axis));
-      for (const axis_factor& f : axis) parts = parts || f.dim < 0;
-    }
+    for (const axis_factors& axis : axes) a.extents.push_back(source.extent(axis));
     a.bytes = bytes_of_extents(a.extents, size_of(m.element));
-    for (std::int64_t index = 0; index < (source.stacked() < 0 ? 1 : m.extents[source.stacked()]); ++index) {
+    const std::int64_t layers = source.stacked() < 0 ? 1 : m.extents[source.stacked()];
+    for (std::int64_t index = 0; index < layers; ++index) {
       a.name = source.name(index);
-      const auto [at, fresh] = known_.emplace(a.name, std::pair(m.element, a.extents));
+      const auto [at, fresh] = known_.try_emplace(a.name, known_array{m.element, a.extents, 0, {}});
+      known_array& of = at->second;
       if (fresh) all_.arrays.push_back(a);
-      else if (!parts || at->second != std::pair(m.element, a.extents)) refuse(a.name);
+      if (of.element != m.element || of.extents != a.extents) refuse(a.name);
+      of.elements += m.extents.elements() / layers;
+      of.parts.emplace_back(axes);
     }
   }
   void place() {
@@ -173,7 +171,14 @@ class saving {
   array_format format_;
   catalogue all_;
   std::vector<source_of_member> sources_{};
-  std::map<std::string, std::pair<cleave::element, std::vector<std::int64_t>>> known_{};
+  /// An array, and the members that are written to it.
+  struct known_array {
+    cleave::element element;
+    std::vector<std::int64_t> extents;
+    std::int64_t elements;
+    std::vector<array_part> parts;
+  };
+  std::map<std::string, known_array> known_{};
   std::string header_{};
   std::vector<npz::member> zipped_{};
   std::vector<std::uint32_t> sums_{};
@@ -217,7 +222,8 @@ inline traffic save_members(const grid& g, const std::string& path, std::vector<
 /// communicator of the grid; the files are there on all ranks. Communication: some small MPI_Allreduces. Throws on all
 /// ranks alike: file_error if a file cannot be read, is malformed or damaged, or lacks an array; if one is left; if
 /// elements differ; shape_error if extents differ; layout_error if a rule of the names is wrong or a member is partial;
-/// memory_error. Before that nothing is written to the members, unless a file ends too early or its data is damaged.
+/// memory_error. Before that nothing is written to the members, unless a file ends too early, its data is damaged, or
+/// one rank cannot read it.
 template <class A>
 traffic load(const grid& g, const std::string& path, A& all, const load_options& options = {}) {
   std::vector<detail::member> members = detail::members_of(g, all);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -35,24 +36,36 @@ inline bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
 }
-inline void remove_folder(const std::string& path) {
-  called(file_call::remove, path, [&] {
+template <class F>
+void change_folder(file_call which, const std::string& path, F&& change) {
+  called(which, path, [&] {
     std::error_code code;
-    std::filesystem::remove_all(path, code);
+    change(path, code);
     errno = code.value();
     return code ? -1 : 0;
   });
+}
+inline void remove_folder(const std::string& path) {
+  change_folder(file_call::remove, path, [](const auto& at, auto& code) { std::filesystem::remove_all(at, code); });
 }
 inline void make_folder(const std::string& path) {
-  called(file_call::folder, path, [&] {
-    std::error_code code;
-    std::filesystem::create_directories(path, code);
-    errno = code.value();
-    return code ? -1 : 0;
-  });
+  change_folder(file_call::folder, path,
+                [](const auto& at, auto& code) { std::filesystem::create_directories(at, code); });
+}
+/// Whether all files of a folder are those of a checkpoint.
+inline bool has_a_checkpoint_only(const std::string& path) {
+  std::error_code code;
+  auto at = std::filesystem::directory_iterator(path, code);
+  for (; !code && at != std::filesystem::directory_iterator(); at.increment(code)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with("data_") && !name.starts_with("part_") && !name.starts_with("index.json") &&
+        !name.starts_with("commit.json"))
+      return false;
+  }
+  return !code;
 }
 
-/// What one rank writes: a copy of what it owns, as it lies in its file.
+/// The data of one rank: a copy of its parts, in the order of its file.
 class rank_data {
  public:
   /// Copies the parts that this rank owns. No communication.
@@ -78,6 +91,12 @@ class rank_data {
       room_ = end;
     }
     end_ = end;
+    // The bytes between the parts.
+    std::int64_t written = 0;
+    for (const piece& p : pieces_) {
+      std::memset(buffer_.get() + written, 0, as_size(p.begin - written));
+      written = p.begin + p.bytes;
+    }
     const host_memory memory(members, host_memory::how::reads, std::vector<bool>(members.size(), true));
     for (const piece& p : pieces_) {
       const member& m = members[p.member];
@@ -255,6 +274,7 @@ class index_reader {
     of->pieces.push_back(std::move(p));
   }
   std::int64_t number_of(const std::string& name) {
+    if (name.empty() || name.find('/') != std::string::npos) all_.refuse("its index names a file elsewhere");
     const auto [at, fresh] = files_.emplace(name, std::ssize(all_.files));
     if (fresh) all_.files.push_back(all_.path + "/" + name);
     return at->second;
@@ -275,8 +295,8 @@ class index_reader {
   std::map<std::string, std::int64_t> files_{};
 };
 
-/// What is in a folder: the steps of the checkpoints, in ascending order, and the paths of what is none, because the
-/// run ended before it was committed.
+/// The contents of a folder: the steps of its checkpoints, ascending, and the paths of those that were not committed,
+/// because the run ended before. Other files and folders are none of them.
 struct contents {
   std::vector<std::int64_t> steps{};
   std::vector<std::string> left{};
@@ -290,9 +310,12 @@ struct contents {
       std::int64_t step = 0;
       const auto [end, wrong] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
       const std::string_view rest(end, as_size(name.data() + name.size() - end));
-      if (wrong != std::errc() || (!rest.empty() && rest != begun)) continue;
-      if (rest.empty() && exists(folder_name(folder, step) + "/commit.json")) steps.push_back(step);
-      else left.push_back(folder + "/" + name);
+      if (wrong != std::errc() || (!rest.empty() && rest != begun) ||
+          name != std::string(prefix) + std::to_string(step) + std::string(rest) || step < 0)
+        continue;
+      const std::string path = folder + "/" + name;
+      if (rest.empty() && exists(path + "/commit.json")) steps.push_back(step);
+      else if (has_a_checkpoint_only(path)) left.push_back(path);
     }
     std::sort(steps.begin(), steps.end());
   }

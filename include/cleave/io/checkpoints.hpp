@@ -59,6 +59,7 @@ class writing {
   }
   /// Waits for all ranks. The failure is that of one of them, on all. Collective.
   failure finish(const grid& g) {
+    const comm::recorded call("writing a checkpoint");
     while (!written_) std::this_thread::sleep_for(pause);
     failure all = std::move(of_write_).agreed(g);
     (all ? given_up_ : all_written_) = true;
@@ -155,18 +156,19 @@ class writing {
 
 /// Checkpoints of an aggregate of tensors and numbers in a folder that all ranks see: `io::checkpoints saved(grid,
 /// "run")`, `saved.save(step, state)`, and after a restart `saved.restore(state)`, on any mesh, layout and number of
-/// ranks. Whatever is to go on is in the aggregate: weights, the state of the optimizer, keys, the step, the position
-/// in the data. Numbers are those of rank 0.
+/// ranks. Everything that a restarted run needs is in the aggregate: weights, the state of the optimizer, keys, the
+/// step, the position in the data. Numbers are those of rank 0.
 ///
-/// Each rank writes what it owns. A checkpoint exists from the moment on in which all of it is on the disk: its commit
-/// file is written last. What a run leaves that ends earlier is no checkpoint, and the next save removes it.
+/// Each rank writes its own part. A checkpoint exists when all of it is on the disk: its commit file is written last. A
+/// run that ends earlier leaves a folder without this file, which the next save removes.
 class checkpoints {
  public:
   checkpoints(const grid& g, std::string folder, const checkpoint_options& options = {})
       : grid_(g), folder_(std::move(folder)), options_(options) {}
   checkpoints(const checkpoints&) = delete;
   checkpoints& operator=(const checkpoints&) = delete;
-  /// Waits for the writing of this rank, and does not say whether it failed: `wait` does.
+  /// Waits for the thread of this rank, and does not say whether it failed: `wait` does. Without `wait` before, the
+  /// last checkpoint may not exist.
   ~checkpoints() = default;
 
   /// Saves the state of this moment. Asynchronously it returns when the state is copied, and the checkpoint exists a
@@ -204,7 +206,7 @@ class checkpoints {
     detail::take_numbers(state, members);
     return step;
   }
-  /// What the last `restore` read, on all ranks together.
+  /// The traffic of the last `restore`, of all ranks together.
   const traffic& moved() const { return moved_; }
 
   /// The steps of the checkpoints that exist, in ascending order. Collective: rank 0 looks.
@@ -249,8 +251,18 @@ class checkpoints {
         raise<file_error>(wording::checkpoint_exists(folder_, step));
       for (const std::string& left : files::contents(folder_).left) files::remove_folder(left);
       files::make_folder(made + std::string(files::begun));
+      detail::sync_folder(detail::folder_of(folder_));
     });
-    under_way_.reset(new files::writing(folder_, {step, 0, 0, metric}, data_, ranks.rank, ranks.size, options_));
+    // A system may have no thread for one of the ranks.
+    detail::failure mine;
+    try {
+      under_way_.reset(new files::writing(folder_, {step, 0, 0, metric}, data_, ranks.rank, ranks.size, options_));
+    } catch (...) {
+      mine = detail::failure::caught(ranks.rank);
+    }
+    const detail::failure any = std::move(mine).agreed(grid_);
+    if (any) under_way_.reset();
+    any.raise_it();
   }
 
   grid grid_;

@@ -157,7 +157,7 @@ class loading {
   std::int64_t block_of(std::int64_t bytes) const {
     return from_.checks.block == 0 ? std::max<std::int64_t>(bytes, 1) : from_.checks.block;
   }
-  /// An array can be checked if its members read each of its elements: one of them all, or each of them a part.
+  /// An array can be checked if its members read each of its elements once: one of them all, or each of them a part.
   void place_checks() {
     for (auto& [name, u] : use_) {
       const std::int64_t whole = bytes_of_extents(u.array->extents, 1);
@@ -165,8 +165,12 @@ class loading {
       const auto alone = std::find_if(u.entries.begin(), u.entries.end(),
                                       [&](std::size_t e) { return entries_[e].elements == whole; });
       if (alone != u.entries.end()) u.entries = {std::size_t{*alone}};
-      for (const std::size_t e : u.entries) all += entries_[e].elements;
-      if (all != whole) continue;
+      std::vector<array_part> parts;
+      for (const std::size_t e : u.entries) {
+        all += entries_[e].elements;
+        parts.emplace_back(entries_[e].axes);
+      }
+      if (all != whole || !divide_an_array(parts)) continue;
       u.first_sum = std::ssize(sums_);
       for (const stored_piece& p : u.array->pieces) sums_.resize(sums_.size() + p.sums.size());
     }

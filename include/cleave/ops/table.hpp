@@ -93,7 +93,7 @@ struct op_entry {
   /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty if no gradient flows. The other
   /// classes have one rule each.
   formula derivative[3]{};
-  /// What users write between its two operands; empty if they write its name.
+  /// The sign between its two operands; empty if users write its name.
   std::string_view sign{};
 };
 

@@ -303,10 +303,6 @@ class compared_coordinates {
   indexed_vector<std::int32_t> along_[max_axes];
 };
 
-} // namespace detail
-
-namespace detail {
-
 /// The axes along which an exchange is the same for all devices, if shards are equally large.
 constexpr axis_set axes_without_effect(const program_view& p, const step& s) {
   axis_set any;
@@ -331,7 +327,7 @@ constexpr workspace_parts most_workspace(const program_view& p, const sizes& at,
     return most;
   }
   workspace_parts common = most;
-  common.held = common.moves = common.kernels = 0;
+  common.moves = common.kernels = 0;
   common.held = held_by_buckets(p, at, coordinates{});
   indexed_vector<const step*> by_place;
   indexed_vector<axis_set> without_effect;

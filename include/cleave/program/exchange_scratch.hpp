@@ -65,7 +65,7 @@ struct operand_sources {
     return true;
   }
 };
-/// What the devices of a block fill their buffers from.
+/// The sources from which the devices of a block fill their buffers.
 constexpr operand_sources sources_of(const exchange_spec& e, std::size_t operand, const device_block& d) {
   operand_sources all;
   const tensor_type& in = e.in[operand].type;

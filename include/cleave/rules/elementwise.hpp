@@ -72,7 +72,7 @@ namespace cleave { inline namespace v0 { namespace rules {
 /// Whether a node adds its two operands up.
 constexpr bool adds_operands(const node& n) { return n.code == op::add; }
 
-/// What an operation may be in a range predicate, such as `0 < i & i < n` of an index i.
+/// The role of an operation in a range predicate, such as `0 < i & i < n` of an index i.
 enum class range_part : std::uint8_t {
   none,
   /// A comparison of an index with a number, or an index plus or minus a number.

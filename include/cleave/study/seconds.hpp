@@ -263,7 +263,7 @@ class clocks {
 constexpr prediction predict(const program_view& p, const sizes& at, const machine& m) {
   return detail::clocks(p, at, m).result();
 }
-/// What the prediction is made of: each step on its queue.
+/// The steps of the prediction, each on its queue.
 constexpr indexed_vector<timed_step> timeline(const program_view& p, const sizes& at, const machine& m) {
   return detail::clocks(p, at, m).timeline();
 }

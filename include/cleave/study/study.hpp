@@ -33,7 +33,6 @@ namespace detail {
       "the compiler has reported this function",
 #define CLEAVE_FAULT(code, sentence) sentence,
 #include <cleave/base/fault_list.hpp>
-#include <cleave/base/field_names.hpp>
   };
   return sentences[static_cast<std::size_t>(f)];
 }

@@ -269,26 +269,23 @@ class pass_joining {
   /// Brings steps to the end of the pass. Steps between them that need not stay after the pass come before it, if they
   /// must.
   constexpr void bring(const stretch& next) {
-    const std::size_t j = next.first;
     step* const steps = steps_.data();
+    before_.clear();
     bool depends = false;
-    for (std::size_t k = pass_.end, a = 0; k < j; ++k) {
+    for (std::size_t k = pass_.end, a = 0; k < next.first; ++k) {
       if (a < after_.size() && after_[a] == k) {
         ++a;
         continue;
       }
+      before_.push_back(k);
       depends = depends || conflict(steps[k], next);
     }
-    for (std::size_t k = pass_.end, a = 0; k < j && depends; ++k) {
-      if (a < after_.size() && after_[a] == k) {
-        ++a;
-        continue;
-      }
-      std::rotate(steps + pass_.first, steps + k, steps + k + 1);
+    for (std::size_t i = 0; i < before_.size() && depends; ++i) {
+      std::rotate(steps + pass_.first, steps + before_[i], steps + before_[i] + 1);
       ++pass_.first;
       ++pass_.end;
     }
-    std::rotate(steps + pass_.end, steps + j, steps + next.end);
+    std::rotate(steps + pass_.end, steps + next.first, steps + next.end);
   }
 
   /// Lets `count` maps after the pass take part in it. Appends their operations to those of the pass, but for those
@@ -323,7 +320,7 @@ class pass_joining {
         const std::size_t reads = is_of_user(o.code) ? o.in.size() : as_size(arity_of(o.code));
         for (std::size_t i = 0; i < reads; ++i) o.in[i] = entry_[o.in[i]];
       }
-      if (made == none && !is_result && o.user == nullptr) made = find(o, begin);
+      if (made == none && !is_result && !is_of_user(o.code)) made = find(o, begin);
       if (made == none) {
         made = all.size() - begin;
         all.push_back(o);
@@ -350,8 +347,8 @@ class pass_joining {
     const std::size_t count = e_.made.fused_ops.size() - begin;
     for (std::size_t t = 0; t < count; ++t) {
       const fused_op& x = all[t];
-      if (x.code == o.code && x.in == o.in && x.arg == o.arg && x.type == o.type && x.user == nullptr &&
-          x.over == o.over && std::bit_cast<std::uint64_t>(x.scalar) == std::bit_cast<std::uint64_t>(o.scalar))
+      if (x.code == o.code && x.in == o.in && x.arg == o.arg && x.type == o.type && x.over == o.over &&
+          std::bit_cast<std::uint64_t>(x.scalar) == std::bit_cast<std::uint64_t>(o.scalar))
         return t;
     }
     return none;
@@ -376,7 +373,7 @@ class pass_joining {
 
   /// Leaves out the operations of maps that were joined, and the memory of values that are not stored.
   constexpr void compact() {
-    for (std::size_t k = gone_.size(); k-- > 0;) e_.memory[gone_[k].buffer] = memory_of(gone_[k].beside);
+    for (std::size_t k = gone_.size(); k-- > 0;) e_.memory[gone_[k].buffer] = memory_of(gone_[k].instead);
     indexed_vector<fused_op> kept;
     kept.reserve(e_.made.fused_ops.size());
     for (std::size_t i = 0, end = 0; i < steps_.size(); i = end) {
@@ -392,12 +389,13 @@ class pass_joining {
   emitted& e_;
   indexed_vector<step>& steps_;
   stretch pass_{};
-  indexed_vector<std::size_t> after_{};
+  /// Of the steps between the pass and a later one: those that stay after the pass, and the others.
+  indexed_vector<std::size_t> after_{}, before_{};
   /// By memory: how many steps read it, of which a pass is one, and how many write it.
   indexed_vector<std::size_t> reads_{}, writes_{};
   /// Buffers that no step writes any more; they name the memory of another one.
   struct gone_buffer {
-    std::uint16_t buffer, beside;
+    std::uint16_t buffer, instead;
   };
   indexed_vector<gone_buffer> gone_{};
   /// By operation of a map: the entry of the pass.
