@@ -65,7 +65,7 @@ class crc {
     }
     return product;
   }
-  /// What is usually called the check of bytes, from their linear state.
+  /// The usual checksum of bytes, from their linear state.
   static std::uint32_t finished(std::uint32_t linear, std::int64_t count) {
     return linear ^ ~times(factor(count), ~0u);
   }

@@ -88,7 +88,7 @@ struct member_type {
   std::vector<std::string_view> dims{};
 };
 
-/// What a table says of a member.
+/// The rule of a table for a member.
 class source_of_member {
  public:
   source_of_member(const member_type& m, const name_table& table) : member_(m), name_(m.name) {

@@ -275,8 +275,8 @@ inline std::string header_of(const stored_array& a, const std::string& path, std
   return all + text;
 }
 
-/// What a zip file says of a member: in front of it, and in the list at its end. All numbers that may be large are in
-/// the extra field.
+/// The entry of a member in a zip file: in front of it, and in the list at its end. All numbers that may be large are
+/// in the extra field.
 struct member {
   std::string name;
   std::string header;

@@ -16,7 +16,7 @@
 
 namespace cleave { inline namespace v0 { namespace io {
 
-/// What a load or a save moved, on all ranks together.
+/// The traffic of a load or a save, of all ranks together.
 struct traffic {
   /// Bytes of the shards, or of the owned parts of them, without what formats add.
   std::int64_t needed = 0;

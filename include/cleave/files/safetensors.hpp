@@ -102,7 +102,7 @@ inline void read_header(const file& in, catalogue& all) {
   all.check_places(number, begin, in.size(), true);
 }
 
-/// What is in a file, or in the files of a set that an index names.
+/// The arrays of a file, or of the files of a set that an index names.
 inline catalogue read(const std::string& path, bool is_index) {
   catalogue all{"safetensors", path, {}, {}, {}};
   if (!is_index) {
@@ -169,7 +169,7 @@ inline std::string header_of(catalogue& all) {
     a.begin = begin;
     begin += a.bytes;
   }
-  text += "}";
+  text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > longest_header)
     raise<file_error>(wording::file_not_written(all.path, "its header would be longer than 12 MiB"));

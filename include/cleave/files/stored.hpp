@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-// What files say of the arrays in them, whatever the format.
+// The arrays of files, in any format.
 
 namespace cleave { inline namespace v0 { namespace io { namespace detail {
 

@@ -39,7 +39,7 @@ inline array_format format_of(const std::string& path) {
   if (ends(".npy")) return array_format::npy;
   raise<file_error>(wording::file_format(path));
 }
-/// What a file says of its arrays. No communication.
+/// The arrays of a file. No communication.
 inline catalogue read_catalogue(const std::string& path) {
   switch (format_of(path)) {
     case array_format::safetensors: return safetensors::read(path, false);
@@ -70,7 +70,7 @@ class saving {
     made.resize(end_);
     made.close();
   }
-  /// What this rank owns. No communication.
+  /// Writes the part of this rank. No communication.
   traffic write(const host_memory& memory) {
     std::vector<file_part> parts;
     sums_.resize(all_.arrays.size());

@@ -162,7 +162,7 @@ class rank_data {
   std::int64_t room_ = 0, end_ = 0;
 };
 
-/// What commit.json says.
+/// The contents of commit.json.
 struct commitment {
   std::int64_t step = -1, index_bytes = 0, index_check = 0;
   std::optional<double> metric{};
@@ -313,7 +313,7 @@ struct contents {
       if (wrong != std::errc() || (!rest.empty() && rest != begun) ||
           name != std::string(prefix) + std::to_string(step) + std::string(rest) || step < 0)
         continue;
-      const std::string path = folder + "/" + name;
+      const std::string path = at->path().string();
       if (rest.empty() && exists(path + "/commit.json")) steps.push_back(step);
       else if (has_a_checkpoint_only(path)) left.push_back(path);
     }

@@ -74,8 +74,7 @@ namespace cleave { inline namespace v0 { namespace wording {
 /// mend: The file was damaged after it was written. Read another copy, or an earlier checkpoint.
 [[gnu::cold]] inline std::string array_damaged(std::string_view path, std::string_view array, std::int64_t block) {
   return sentence({"block ", number(block), " of ", quoted(array), " in ", quoted(path),
-                   " has another checksum than "
-                   "when it was written"});
+                   " has another checksum than when it was written"});
 }
 /// mend: An element of type bool is a byte 0 or 1. Read the array into a tensor of `std::uint8_t`.
 [[gnu::cold]] inline std::string array_no_bool(std::string_view path, std::string_view member) {
@@ -96,7 +95,7 @@ namespace cleave { inline namespace v0 { namespace wording {
   return sentence({"there is no checkpoint in ", quoted(folder)});
 }
 /// mend: Steps are at least 0. Restore from the latest checkpoint, or remove the folders of later ones before the run
-/// goes on from an earlier one.
+/// continues from an earlier one.
 [[gnu::cold]] inline std::string checkpoint_exists(std::string_view folder, std::int64_t step) {
   return sentence(
       {"there is a checkpoint of step ", number(step), " in ", quoted(folder), ", or the step is negative"});

@@ -56,7 +56,7 @@ class loading {
     for (const entry& e : entries_) all[e.member] = true;
     return all;
   }
-  /// Reads what this rank has of them. No communication.
+  /// Reads the part of this rank. No communication.
   traffic read(const host_memory& memory) {
     std::vector<file_part> parts;
     for (const entry& e : entries_)

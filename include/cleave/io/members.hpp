@@ -29,7 +29,7 @@ struct member : member_type {
   /// Null: a number.
   const tensor_state* tensor = nullptr;
   alignas(8) std::array<char, 8> number{};
-  /// What this rank has of it.
+  /// The part on this rank.
   box held{};
   bool is_here = true;
   /// The number of this rank among those that have the same part, and how many these are.
@@ -48,7 +48,7 @@ struct member : member_type {
       }
     return replica == turn % replicas ? std::optional<box>(part) : std::nullopt;
   }
-  /// Whether this rank reads it, and whether it is the one that checks what it reads.
+  /// Whether this rank reads it, and whether it checks the bytes.
   bool reads() const { return is_here || tensor == nullptr; }
   bool checks() const { return is_here && replica == 0; }
 
@@ -114,7 +114,7 @@ std::vector<member> members_of(const grid& g, A& all) {
   }
   return members;
 }
-/// Gives the numbers of an aggregate what was read.
+/// Copies loaded numbers to the aggregate.
 template <class A>
 void take_numbers(A& all, const std::vector<member>& members) {
   std::size_t next = 0;
@@ -133,7 +133,7 @@ class host_memory {
     for (std::size_t i = 0; i < members.size(); ++i) at_.push_back(used[i] ? memory_of(members[i]) : nullptr);
   }
   char* operator[](std::size_t i) const { return at_[i]; }
-  /// Puts what was written to the memory into the tensors.
+  /// Copies the memory to the tensors.
   void finish() const {
     for (std::size_t i = 0; i < members_.size(); ++i) {
       const tensor_state* t = members_[i].tensor;

@@ -168,9 +168,10 @@ constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& siz
     const box_copy c = copy_to_packed(intersect(shard, held(moved_along(t.axes, here, r, sizes))), shard, 0);
     all.append(c, c.from_offset);
   };
-  if (even(t, sizes)) {
-    // The place of a part is a linear function of coordinates: a step along each axis shows whether they are in order.
-    append(0);
+  append(0);
+  if (even(t, sizes) && all.elements * n == elements) {
+    // The place of equal parts is a linear function of coordinates: a step along each axis shows whether they are in
+    // order. If axes only change places, one part is all of the shard.
     std::int64_t r = 1;
     for (int a = max_axes; a-- > 0;) {
       if (!t.axes.contains(a) || sizes[a] == 1) continue;
@@ -179,7 +180,7 @@ constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& siz
       r *= sizes[a];
     }
   } else {
-    for (std::int64_t r = 0; r < n && all.direct; ++r) append(r);
+    for (std::int64_t r = 1; r < n && all.direct; ++r) append(r);
   }
   all.elements = elements;
   return all;

@@ -271,6 +271,7 @@ class pass_joining {
   constexpr void bring(const stretch& next) {
     step* const steps = steps_.data();
     before_.clear();
+    before_.reserve(most_steps_ahead);
     bool depends = false;
     for (std::size_t k = pass_.end, a = 0; k < next.first; ++k) {
       if (a < after_.size() && after_[a] == k) {
