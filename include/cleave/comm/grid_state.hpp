@@ -332,12 +332,11 @@ class grid_state {
     if (active()) here_ = coordinates_of(world_.rank, sizes_);
     if (asks_for_checks_) check(asked);
   }
-  /// Ranks are called by their numbers in MPI_COMM_WORLD where there is one.
+  /// Ranks have their numbers in the communicator of the first grid.
   [[gnu::cold]] void begin_recording(MPI_Comm comm, double limit) const {
-    const MPI_Comm all = of_session_ ? comm : MPI_COMM_WORLD;
     int rank = 0, ranks = 0;
-    comm::check(MPI_Comm_rank(all, &rank), "MPI_Comm_rank");
-    comm::check(MPI_Comm_size(all, &ranks), "MPI_Comm_size");
+    comm::check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+    comm::check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
     comm::begin_recording(rank, ranks, limit);
   }
   [[gnu::cold]] void check_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {

@@ -57,7 +57,7 @@ class file {
     if (!S_ISREG(about.st_mode)) raise<file_error>(wording::file_not_read(path_, "it is no file"));
     size_ = about.st_size;
   }
-  /// To be written: a new one in place of what was there, or one that is there already.
+  /// To be written: a new file, which replaces an old one, or an existing file.
   static file fresh(std::string path) { return {std::move(path), O_RDWR | O_CREAT | O_TRUNC, file_call::create}; }
   static file existing(std::string path) { return {std::move(path), O_WRONLY, file_call::create}; }
   file(const file&) = delete;

@@ -49,7 +49,7 @@ class running_checks {
       at_ += n, at += n, next += n, count -= n;
     }
   }
-  /// After the last run. What other parts add to a block is combined by exclusive or.
+  /// After the last run. The checks of other parts of a block are combined by exclusive or.
   void finish() {
     if (number_ < 0) return;
     skip_to(std::min((number_ + 1) * how_.block, bytes_));

@@ -155,7 +155,7 @@ inline catalogue read(const std::string& path, bool is_index) {
   return all;
 }
 
-/// Gives the arrays of a file their places, in their order, and returns what stands before them.
+/// Gives the arrays of a file their places, in their order, and returns the header before them.
 inline std::string header_of(catalogue& all) {
   std::string text = "{";
   std::int64_t begin = 0;

@@ -36,7 +36,7 @@ inline std::string listed(const std::vector<std::string>& names) {
   return names.size() > 5 ? text + " and " + std::to_string(names.size() - 5) + " more" : text;
 }
 
-/// Which arrays the members are, and what a rank reads of them. Every rank finds the same mistakes.
+/// The arrays of the members, and the parts that a rank reads. Every rank finds the same mistakes.
 class loading {
  public:
   loading(const catalogue& from, std::vector<member>& members, const load_options& options)
@@ -75,7 +75,7 @@ class loading {
         check_bools(members_[i], memory[i]);
     return done;
   }
-  /// The linear checks of what this rank has read, to be combined with those of all ranks.
+  /// The linear checks of the bytes that this rank has read, to be combined with those of all ranks.
   std::vector<std::uint32_t>& sums() { return sums_; }
   /// Throws if a check is another one than the file says.
   void compare() const {

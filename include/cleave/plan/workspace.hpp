@@ -289,7 +289,7 @@ class compared_coordinates {
     if (c >= 0 && c < sizes_[axis] && std::find(along_[axis].begin(), along_[axis].end(), at) == along_[axis].end())
       along_[axis].push_back(at);
   }
-  /// The block that has an index, and those beside it.
+  /// The block that has an index, and its neighbours.
   constexpr void add_around(std::int64_t extent, axis_list list, std::int64_t index) {
     const std::int64_t parts = sizes_.product(list), length = block_extent(extent, parts);
     if (length == 0) return;
