@@ -7,7 +7,7 @@
 # the test `rooms` sees where one does not include them. The preset debug compiles all of them alone.
 option(CLEAVE_HEADERS_ALONE "Compile each header without a precompiled header" OFF)
 
-set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan simulate files nn optim solve stencil)
+set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan study simulate files show nn optim solve stencil)
 # Of these rooms, what makes tensors.
 set(with_tensors cleave/nn/parameters.hpp)
 

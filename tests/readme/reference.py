@@ -53,6 +53,7 @@ CHAPTERS = [
     ("Fields in files", "", ["io/field_file.hpp", ("io/xdmf.hpp", ["field_options"])]),
     ("Weights in files", "", ["io/arrays.hpp", ("io/load.hpp", ["load_options"]), ("files/names.hpp", ["name_rule", "name_table"]), ("files/ranges.hpp", ["traffic"])]),
     ("Checkpoints", "", ["io/checkpoints.hpp"]),
+    ("Seeing a plan", "", ["show/visualise.hpp", "show/plan_record.hpp", "show/plan_page.hpp", "show/plan_json.hpp", "show/plan_diff.hpp"]),
     ("Data of other libraries", "", ["interop/dlpack.hpp", "interop/petsc.hpp", "interop/tpetra.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
@@ -63,8 +64,8 @@ CHAPTERS = [
       ("simulate/array.hpp", ["host_array"])]),
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
-PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop"]
-INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
+PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop", "show"]
+INTERNAL = ["show/page_text.hpp", "interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
             "linalg/fft_blocks.hpp", "linalg/fft_plans.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}

@@ -66,6 +66,11 @@ class json_reader {
     if (code != std::errc() || end != digits.data() + digits.size()) refuse("no number");
     return x;
   }
+  bool boolean() {
+    const bool is_true = peek() == 't';
+    word(is_true ? "true" : "false");
+    return is_true;
+  }
   /// Reads `null`, if it is next.
   bool is_null() {
     if (peek() != 'n') return false;

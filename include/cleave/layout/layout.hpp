@@ -178,4 +178,15 @@ struct spec {
   }
 };
 
+/// A specification whose axes were looked up in its mesh; positions are those of its dims.
+constexpr layout layout_of(const spec& s) {
+  layout l;
+  for (int i = 0; i < std::ssize(s.dims); ++i)
+    for (std::string_view name : s.dims[i].axes)
+      if (s.mesh.find(name) >= 0) l.append(i, s.mesh.find(name));
+  for (std::string_view name : s.unreduced)
+    if (s.mesh.find(name) >= 0) l.set_partial(l.unreduced().with(s.mesh.find(name)), s.combine);
+  return l;
+}
+
 }} // namespace cleave::v0

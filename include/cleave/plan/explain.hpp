@@ -53,8 +53,10 @@ inline std::string hidden_behind(const program_view& p, const step& s) {
          short_origin(*last) + " is over";
 }
 
+} // namespace detail
+
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
-inline std::string why(const program_view& p, const step& s) {
+inline std::string reason_of(const program_view& p, const step& s) {
   const auto with_product = [&](std::string text) {
     if (s.pieces == 0) return text;
     text += s.move == kind::all_gather ? ", while the product with it is computed" : ", while the product is computed";
@@ -65,7 +67,7 @@ inline std::string why(const program_view& p, const step& s) {
     if (const std::size_t place = text.find('%'); place != std::string::npos)
       text.replace(place, 1, to_string(s.axes, p.mesh));
     if (s.panels != 0) return text + ", panel by panel while the product is computed";
-    return s.in_flight ? text + hidden_behind(p, s) : with_product(text);
+    return s.in_flight ? text + detail::hidden_behind(p, s) : with_product(text);
   }
   if (s.move == kind::none) return {};
   const bool region = has_neighbours(p.buffers[s.out]);
@@ -73,6 +75,8 @@ inline std::string why(const program_view& p, const step& s) {
   if (s.joined) return text + ", in the same messages";
   return s.in_flight ? text + ", while others compute" : text;
 }
+
+namespace detail {
 
 /// Of a step in a loop: how often it runs.
 inline std::string times_iterations(const program_view& p, const step& s, const sizes& at) {
@@ -151,7 +155,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
     rows.push_back(
         {s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
          to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, detail::why(p, s)});
+         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, reason_of(p, s)});
   }
   std::string text = detail::table(rows);
   if (rows.size() == 1) text = "no communication\n";
@@ -170,11 +174,10 @@ inline std::string explain(const program_view& p, const sizes& at) {
   return text;
 }
 
-namespace detail {
-
 /// An array by the name or the place that it has in the call, `arg 0` or `result 1`, or else by the operation and the
 /// line of the step that wrote it last before step `at`: `dot:12`, and `dot:12#2` for the second array of this line.
-inline std::string array_name(const program_view& p, std::size_t array, std::size_t at, const names_of_call& names) {
+inline std::string array_name(const program_view& p, std::size_t array, std::size_t at,
+                              const names_of_call& names = {}) {
   const buffer& b = p.buffers[array];
   if (b.form == form::halo) return "halo of " + array_name(p, b.of, at, names);
   if (b.form == form::slice) return "slice of " + array_name(p, b.of, at, names);
@@ -197,16 +200,18 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
   if (back > count) return "slot " + std::to_string(b.index);
   const std::size_t writer = (at + count - back) % count;
   if (b.form == form::region) return "region of " + array_name(p, p.steps[writer].in[0], at, names);
-  const std::string name = short_origin(p.steps[writer]);
+  const std::string name = detail::short_origin(p.steps[writer]);
   indexed_vector<std::uint16_t> others;
   for (std::size_t i = 0; i < writer; ++i) {
     const step& s = p.steps[i];
     const bool is_array = writes(s) && p.buffers[s.out].role == role::workspace && p.buffers[s.out].form == form::shard;
-    if (!is_array || s.out == array || short_origin(s) != name) continue;
+    if (!is_array || s.out == array || detail::short_origin(s) != name) continue;
     if (std::find(others.begin(), others.end(), s.out) == others.end()) others.push_back(s.out);
   }
   return others.empty() ? name : name + "#" + std::to_string(others.size() + 1);
 }
+
+namespace detail {
 
 /// How a pass is pipelined with others.
 inline const char* with_others(const step& s) {
@@ -257,7 +262,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at, const 
     std::string origin = origin_name(s.code, s.gradient), reads;
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
     for (std::uint16_t array : arrays_read(p, s))
-      reads.append(reads.empty() ? "" : ", ").append(detail::array_name(p, array, i, names));
+      reads.append(reads.empty() ? "" : ", ").append(array_name(p, array, i, names));
     pass_bytes bytes;
     std::string results;
     for (const step& one : pass_of(p.steps, i)) {
@@ -267,7 +272,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at, const 
       bytes.moved += own.moved;
       // The next step reads its own result.
       const std::size_t next = as_size(&one - p.steps.data()) + 1;
-      results.append(results.empty() ? "" : ", ").append(detail::array_name(p, one.out, next, names));
+      results.append(results.empty() ? "" : ", ").append(array_name(p, one.out, next, names));
     }
     rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads, results,
                     detail::grouped(bytes.read), detail::grouped(bytes.written), detail::grouped(bytes.moved)});

@@ -89,6 +89,8 @@ class studied_plan {
  public:
   program_view view() const { return program_; }
   const sizes& planned_for() const { return at_; }
+  /// The names of the arguments and the results, which live as long as the plan.
+  names_of_call names() const { return {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}}; }
 
   /// As the numbers of `plan`, for the sizes that it was planned for.
   int collectives() const {
@@ -117,10 +119,7 @@ class studied_plan {
 
   /// The tables of `explain` and `explain_passes`, the latter with the names of arguments and results.
   std::string explain() const { return cleave::explain(view(), at_); }
-  std::string explain_passes() const {
-    return cleave::explain_passes(view(), at_,
-                                  {{arguments_.data(), arguments_.size()}, {results_.data(), results_.size()}});
-  }
+  std::string explain_passes() const { return cleave::explain_passes(view(), at_, names()); }
   /// The steps on the two queues of a device, as lines with commas: the number of the step; its queue; the collective,
   /// or the operation that the user wrote; its axes; seconds at which it begins and ends in the first iteration of its
   /// loops; how often it runs; seconds during which the device only waits for it; and bytes that it receives, in all.
