@@ -4,6 +4,7 @@
 
 #include <cleave/base/environment.hpp>
 #include <cleave/base/numbers.hpp>
+#include <cleave/comm/trace.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/program/program_view.hpp>
 
@@ -120,11 +121,13 @@ class recorded {
     call.number.store(number_, order);
     ring_.current.store(number_, order);
     ring_.number.store(number_, std::memory_order_release);
+    trace_.begin(name, plan);
   }
 
   call_ring& ring_ = own_ring();
   const std::uint64_t outer_ = ring_.current.load(std::memory_order_relaxed);
   const std::uint64_t number_ = ring_.number.load(std::memory_order_relaxed) + 1;
+  traced trace_;
 };
 
 /// Notes in the call that this thread is in which step of its plan runs.
@@ -133,6 +136,7 @@ class step_recorder {
   void note(const step& s, std::int64_t bytes) {
     constexpr auto order = std::memory_order_relaxed;
     ring_.steps.store(ring_.steps.load(order) + 1, order);
+    trace_.begin(s, bytes);
     // Many calls within this one may have taken its place in the ring.
     if (call_.number.load(order) != number_) return;
     call_.at.store(&s, order);
@@ -143,6 +147,7 @@ class step_recorder {
   call_ring& ring_ = own_ring();
   const std::uint64_t number_ = ring_.current.load(std::memory_order_relaxed);
   recorded_call& call_ = ring_.of(number_);
+  traced trace_;
 };
 
 /// The record of this process as text. Uses nothing that a handler of a signal may not use.
@@ -289,6 +294,7 @@ class calls_text {
 [[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit) {
   if (name_of_process.ranks.exchange(ranks) != 0) return;
   name_of_process.rank = rank;
+  begin_trace(rank);
   ::gethostname(name_of_process.host, sizeof name_of_process.host - 1);
   const char* const given = std::getenv("CLEAVE_TIME_LIMIT");
   if (given != nullptr && *given != '\0') watch_calls(limit);

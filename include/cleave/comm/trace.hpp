@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/ops/table.hpp>
+#include <cleave/program/program_view.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+// A run as a trace that Perfetto and Chrome open: one event for each call and each step.
+
+namespace cleave { inline namespace v0 { namespace comm {
+
+/// Whether this process writes a trace.
+inline constinit std::atomic<bool> tracing{false};
+
+/// The file of this process: a list of events (Trace Event Format, JSON array), which ends with the process.
+class trace_file {
+ public:
+  static trace_file& own() {
+    static trace_file file;
+    return file;
+  }
+  trace_file(const trace_file&) = delete;
+  trace_file& operator=(const trace_file&) = delete;
+  ~trace_file() {
+    tracing = false;
+    if (file_ == nullptr) return;
+    std::fputs("\n]\n", file_);
+    std::fclose(file_);
+  }
+  /// Each rank writes `name.RANK.json` of `name.json`.
+  [[gnu::cold]] void open(std::string name, int rank) {
+    const std::string_view ending = ".json";
+    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+    name.append(".").append(std::to_string(rank)).append(ending);
+    file_ = std::fopen(name.c_str(), "w");
+    rank_ = rank;
+    if (file_ == nullptr) {
+      std::fprintf(stderr, "cleave: rank %d cannot write the trace '%s'\n", rank, name.c_str());
+      return;
+    }
+    std::fprintf(file_, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
+                 rank);
+    tracing = true;
+  }
+  /// Microseconds, by a clock that the ranks share as far as their hosts agree on the time.
+  double now() const {
+    return began_ + std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
+  }
+  /// `words`: a second name, after the first one and " for ".
+  [[gnu::cold]] void add(std::string_view name, std::string_view words, const step* s, std::int64_t bytes, double begin,
+                         const char* category = "step") {
+    static std::atomic<int> threads{0};
+    static thread_local const int thread = threads++;
+    const double end = now();
+    const std::lock_guard lock(mutex_);
+    std::fprintf(file_, ",\n{\"name\":\"%.*s%s%.*s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d",
+                 static_cast<int>(name.size()), name.data(), words.empty() ? "" : " for ",
+                 static_cast<int>(words.size()), words.data(), category, begin, end - begin, rank_);
+    std::fprintf(file_, ",\"tid\":%d,\"args\":{\"line\":\"", thread);
+    if (s != nullptr && s->where.line != 0)
+      std::fprintf(file_, "%s:%d", std::string(s->where.name()).c_str(), static_cast<int>(s->where.line));
+    std::fprintf(file_, "\",\"gradient\":%s,\"bytes\":%lld}}", s != nullptr && s->gradient ? "true" : "false",
+                 static_cast<long long>(bytes));
+  }
+  /// A step that has run since `begin`.
+  [[gnu::cold]] void add(const step& s, std::int64_t bytes, double begin) {
+    const std::string_view what = class_of(s.code) == op_class::reduction ? name_of(s.combine) : name_of(s.code);
+    const bool moves = is_collective(s);
+    if (s.kind == step_kind::wait) add("wait", {}, &s, 0, begin);
+    else add(moves ? name_of(s.move) : what, moves ? what : "", &s, moves ? bytes : 0, begin);
+  }
+
+ private:
+  trace_file() = default;
+
+  std::FILE* file_ = nullptr;
+  int rank_ = 0;
+  std::mutex mutex_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double began_ =
+      std::chrono::duration<double, std::micro>(std::chrono::system_clock::now().time_since_epoch()).count();
+};
+
+/// Begins the trace that CLEAVE_TRACE asks for.
+[[gnu::cold]] inline void begin_trace(int rank) {
+  if (const char* const name = std::getenv("CLEAVE_TRACE"); name != nullptr && *name != '\0')
+    trace_file::own().open(name, rank);
+}
+
+/// A part of a run that ends with this object, or where the next one begins.
+class traced {
+ public:
+  traced() = default;
+  traced(const traced&) = delete;
+  traced& operator=(const traced&) = delete;
+  ~traced() { end(); }
+  void begin(const step& s, std::int64_t bytes) {
+    if (!tracing.load(std::memory_order_relaxed)) return;
+    end();
+    step_ = &s;
+    bytes_ = bytes;
+    since_ = trace_file::own().now();
+  }
+  /// A call by its name, or of a plan, which has the first line of its steps.
+  void begin(const char* call, indexed_span<const step> plan) {
+    if (!tracing.load(std::memory_order_relaxed)) return;
+    call_ = call != nullptr ? call : "call of a plan";
+    for (std::size_t i = plan.size(); i-- > 0;)
+      if (plan[i].where.line != 0) first_ = &plan[i];
+    since_ = trace_file::own().now();
+  }
+
+ private:
+  void end() {
+    if (step_ != nullptr && tracing) trace_file::own().add(*step_, bytes_, since_);
+    if (call_ != nullptr && tracing) trace_file::own().add(call_, {}, first_, 0, since_, "call");
+  }
+
+  const step *step_ = nullptr, *first_ = nullptr;
+  const char* call_ = nullptr;
+  std::int64_t bytes_ = 0;
+  double since_ = 0;
+};
+
+}}} // namespace cleave::v0::comm
