@@ -161,9 +161,6 @@ struct op_rules {
   optional_function<bool(const node&)> is_expression{};
   /// The node's fields in such an expression, besides its code; op::identity: its operand.
   optional_function<void(const node&, const tensor_type& loop, fused_op&)> express{};
-  /// Whether a node puts its second operand, an update with 0 around it, into its last one; null: no node of the class
-  /// does.
-  optional_function<bool(const graph&, const node&)> puts_update{};
   /// Whether the step reduces the expression of its operand along dims, so that nothing is fused behind it.
   bool folds = false;
   /// Otherwise a node becomes a step of this kind, by this collective if it communicates; null: no step.

@@ -332,7 +332,7 @@ constexpr value dynamic_update(operand x, dim_ref whole, operand update, dim_ref
   const called_at user(x);
   const value index = in.iota(whole, in.at(first).type.element, x.where);
   const value end = first + in.count(dim_bit(length), in.at(first).type.element, x.where);
-  return select((index >= first) & (index < end), placed, x);
+  return in.marked(select((index >= first) & (index < end), placed, x), chooses_update);
 }
 CLEAVE_LIFT(dynamic_update)
 

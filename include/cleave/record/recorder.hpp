@@ -147,8 +147,8 @@ class recorder : public graph_writer {
     bool before_;
   };
 
-  /// A comparison of labels, or rows at indices, at which checked mode looks (`labels_are_indices`), or a cast with a
-  /// further meaning (`is_widened`).
+  /// A comparison of labels, or rows at indices, at which checked mode looks (`labels_are_indices`), or a cast or
+  /// select with a further meaning (`is_widened`, `chooses_update`).
   constexpr value marked(value v, double as) {
     if (v.ok()) made_.nodes[v.id].scalar = as;
     return v;

@@ -8,7 +8,6 @@
 #include <cleave/program/step.hpp>
 #include <cleave/record/op_builder.hpp>
 #include <cleave/rules/reverse_context.hpp>
-#include <cleave/rules/update.hpp>
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -100,6 +99,11 @@ constexpr range_part range_part_of(const node& n) {
   }
 }
 
+/// Whether a node puts an update into its last operand; the second one is the update with 0 around it.
+constexpr bool puts_update(const graph& g, const node& n) {
+  return n.code == op::select && n.scalar == chooses_update && g.nodes[n.in[1]].code == op::dynamic_pad;
+}
+
 constexpr bool is_elementwise_node(const node&) { return true; }
 /// To run along more dims is to be read with stride 0.
 constexpr void express_elementwise(const node& n, const tensor_type&, fused_op& t) {
@@ -115,7 +119,6 @@ inline constexpr op_rules elementwise{
     .traits = planner::elementwise_op,
     .is_expression = &is_elementwise_node,
     .express = &express_elementwise,
-    .puts_update = &puts_update,
     .kind_of_step = step_kind::map,
 };
 

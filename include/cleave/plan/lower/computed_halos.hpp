@@ -66,9 +66,7 @@ class halo_computation {
   /// update of an array is not.
   constexpr bool is_computed(node_id u, const layout& want) const {
     const node& n = in_.node_at(u);
-    const auto& puts_update = rules_of(n).puts_update;
-    if (puts_update.given && puts_update.call(in_.g, n)) return false;
-    return is_elementwise(n.code) && in_.chosen[u].out == want &&
+    return is_elementwise(n.code) && !rules::puts_update(in_.g, n) && in_.chosen[u].out == want &&
            n.loop == in_.node_at(found_.all[region_].operand).loop;
   }
   /// Whether a node is made of indices, literals and extents alone: every reader makes it, in a loop too.

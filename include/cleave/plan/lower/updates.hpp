@@ -35,9 +35,7 @@ constexpr void find_updates(const assigned_graph& in, partitioned& p) {
   std::size_t last = 0;
   for (std::size_t i = 0; i < p.values.size(); ++i) {
     partitioned_value& v = p.values[i];
-    if (v.origin != origin::node) continue;
-    const auto& puts_update = rules_of(in.node_at(v.node)).puts_update;
-    if (!puts_update.given || !puts_update.call(in.g, in.node_at(v.node))) continue;
+    if (v.origin != origin::node || !rules::puts_update(in.g, in.node_at(v.node))) continue;
     const partitioned_value &placed = p.values[v.in[1]], &around = p.values[v.in[2]];
     const bool alike = placed.origin == origin::node && placed.type == v.type && around.type == v.type &&
                        placed.where == v.where && around.where == v.where && v.where.unreduced() == 0 &&
