@@ -269,12 +269,19 @@ constexpr cleave::function ranged([](auto u) {
   const auto near = shift(u, row, 1) - shift(u, col, -1);
   return select(inside, select(edge, 3 * u, near), select(edge, u, 0.5));
 });
-// More predicates than are resolved; one that compares two indices; one that is read as a number.
+// More expressions than are compiled; a predicate that compares two indices; one that is read as a number.
 constexpr cleave::function striped([](auto u) {
   const auto i = broadcast(iota(u, row), row, col), j = broadcast(iota(u, col), row, col);
   auto sum = select(i <= j, u, 2 * u) * cleave::cast<double>(i > 1);
   for (int k = 1; k < 7; ++k) sum = sum + select(i < k, u, shift(u, col, k));
   return sum;
+});
+// Six predicates, of an index that counts down.
+constexpr cleave::function layered([](auto u) {
+  const auto left = 7 - broadcast(iota(u, row), row, col);
+  auto made = 1 * u;
+  for (int k = 2; k < 8; ++k) made = select(left == k, k * u, made);
+  return made;
 });
 constexpr cleave::function row_sums([](auto u) { return cleave::sum(select(iota(u, col) < 3, u, 2 * u), col); });
 constexpr cleave::function scaled_inside([](auto u) { return cleave::interior(2 * u, u, 1, row, col); });
@@ -284,6 +291,7 @@ constexpr int variants_of(const F&) {
   return cleave::detail::selects_of(step::code).variants;
 }
 static_assert(variants_of<Grid>(scaled_inside) == 2);
+static_assert(variants_of<Grid>(layered) == 7);
 TEST(movement, ranges_of_indices) {
   for (const cleave::grid& g : grids())
     for (const auto& extents : shapes) {
@@ -294,6 +302,7 @@ TEST(movement, ranges_of_indices) {
       check(ranged<-3, 100>, v, u);
       check(ranged<100, -3>, v, u);
       check(striped, v, u);
+      check(layered, v, u);
       f64<mesh(row / ax)> s(g, {extents[0]});
       check(row_sums, s, u);
       // In place, the border keeps its memory as it is.

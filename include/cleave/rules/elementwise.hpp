@@ -71,34 +71,6 @@ namespace cleave { inline namespace v0 { namespace rules {
 /// Whether a node adds its two operands up.
 constexpr bool adds_operands(const node& n) { return n.code == op::add; }
 
-/// The role of an operation in a range predicate, such as `0 < i & i < n` of an index i.
-enum class range_part : std::uint8_t {
-  none,
-  /// A comparison of an index with a number, or an index plus or minus a number.
-  bound,
-  /// Of predicates.
-  combination,
-  /// The same values along more dims.
-  copy,
-};
-constexpr range_part range_part_of(const node& n) {
-  switch (n.code) {
-    case op::equal:
-    case op::not_equal:
-    case op::less:
-    case op::less_equal:
-    case op::greater:
-    case op::greater_equal:
-    case op::add:
-    case op::sub: return range_part::bound;
-    case op::logical_and:
-    case op::logical_or:
-    case op::logical_not: return range_part::combination;
-    case op::broadcast: return range_part::copy;
-    default: return range_part::none;
-  }
-}
-
 /// Whether a node puts an update into its last operand; the second one is the update with 0 around it.
 constexpr bool puts_update(const graph& g, const node& n) {
   return n.code == op::select && n.scalar == chooses_update && g.nodes[n.in[1]].code == op::dynamic_pad;

@@ -220,7 +220,7 @@ inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I
 template <class Plan, std::size_t I, std::size_t V>
 struct code_of_variant {
   static constexpr fixed_code<code_of_step<Plan, I>::room> code{
-      resolved(code_of_step<Plan, I>::code, selects_of_step<Plan, I>, selects_of_step<Plan, I>.truths[V])};
+      variant_of(code_of_step<Plan, I>::code, selects_of_step<Plan, I>, V)};
 };
 template <class Plan, std::size_t I, class Variants>
 struct variants_of;

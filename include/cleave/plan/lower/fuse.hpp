@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/ops/index_range.hpp>
 #include <cleave/plan/lower/values.hpp>
 #include <cleave/program/step.hpp>
 
@@ -92,35 +93,26 @@ constexpr void count_uses(const partitioned& p, fusion& f) {
     if (v.origin == origin::next) ++uses[i], ++uses[v.in.items[1]];
   }
 }
-/// Whether a value is a part of a range predicate: an integer index plus or minus a number, its comparison with a
-/// number, or a combination of these. All of its operands are numbers, indices or such parts.
-constexpr bool is_part_of_range(const assigned_graph& in, const partitioned& p, const partitioned_value& v) {
-  if (v.type.rank == 0) return false;
-  const tensor_type &a = p.values[v.in.items[0]].type, &b = p.values[v.in.items[v.arity - 1]].type;
-  const bool integers = a.element == element::i32 || a.element == element::i64;
-  switch (rules::range_part_of(in.node_at(v.node))) {
-    case rules::range_part::combination: return true;
-    case rules::range_part::copy: return a.rank > 0 && (integers || a.element == element::boolean);
-    case rules::range_part::bound: return integers && (a.rank == 0 || b.rank == 0);
-    case rules::range_part::none: break;
-  }
-  return false;
-}
 /// Values that every reader computes for itself: literals, extents, indices, values without a dim that follow from
 /// these, and range predicates.
 constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion& f) {
   const partitioned_value* values = p.values.data();
   const std::size_t count = p.values.size();
+  indexed_vector<range_part> parts(count, range_part::other);
+  range_part* part = parts.data();
   std::uint8_t* free = f.free.data();
   for (std::size_t i = 0; i < count; ++i) {
     const partitioned_value& v = values[i];
     if (v.origin != origin::node) continue;
-    if (v.arity == 0) {
-      free[i] = rules::is_made_everywhere(in.node_at(v.node));
-    } else if (is_elementwise(in.node_at(v.node).code) && (v.type.rank == 0 || is_part_of_range(in, p, v))) {
-      free[i] = true;
-      for (std::size_t k = 0; k < v.arity; ++k) free[i] = free[i] != 0 && free[v.in.items[k]] != 0;
-    }
+    const node& n = in.node_at(v.node);
+    const std::size_t first = v.arity == 0 ? i : v.in.items[0], last = v.arity == 0 ? i : v.in.items[v.arity - 1];
+    part[i] = range_part_of(n.code, v.type.element, part[first], part[last]);
+    if (v.arity == 0) free[i] = rules::is_made_everywhere(n);
+    else free[i] = is_elementwise(n.code) && (v.type.rank == 0 || part[i] != range_part::other);
+    for (std::size_t k = 0; k < v.arity; ++k) free[i] = free[i] != 0 && free[v.in.items[k]] != 0;
+    const bool integer = v.type.element == element::i32 || v.type.element == element::i64;
+    if (free[i] != 0 && v.type.rank == 0 && integer) part[i] = range_part::number;
+    if (free[i] == 0) part[i] = range_part::other;
   }
 }
 /// The cost of computing a value element by element from values that have memory, or that each reader computes.
