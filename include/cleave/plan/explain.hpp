@@ -108,18 +108,19 @@ inline std::string described(const workspace_parts& w, const program_view& p) {
   return text;
 }
 
-inline std::string table(const indexed_vector<indexed_vector<std::string>>& rows) {
+/// A table whose columns from `numbers` on are aligned to the right.
+inline std::string table(const indexed_vector<indexed_vector<std::string>>& rows, std::size_t numbers) {
   indexed_vector<std::size_t> width(rows.front().size(), 0);
   for (const auto& row : rows)
     for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
   std::string s;
   for (const auto& row : rows) {
-    std::string out;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      out += row[c];
-      if (c + 1 < row.size()) out.append(width[c] - row[c].size() + 2, ' ');
+      const std::string gap(width[c] - row[c].size(), ' ');
+      s.append(c > 0 ? "  " : "").append(c < numbers ? row[c] + gap : gap + row[c]);
     }
-    s += out + "\n";
+    while (s.back() == ' ') s.pop_back();
+    s += '\n';
   }
   return s;
 }
@@ -157,7 +158,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
          to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
          detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, reason_of(p, s)});
   }
-  std::string text = detail::table(rows);
+  std::string text = detail::table(rows, rows.front().size());
   if (rows.size() == 1) text = "no communication\n";
   int maps = 0, folds = 0, products = 0, calls = 0;
   for (const step& s : p.steps) {
@@ -220,23 +221,6 @@ inline const char* with_others(const step& s) {
   return s.kind == step_kind::move && s.in_flight ? " begins" : "";
 }
 
-/// A table whose columns from `numbers` on are aligned to the right.
-inline std::string table_of_numbers(const indexed_vector<indexed_vector<std::string>>& rows, std::size_t numbers) {
-  indexed_vector<std::size_t> width(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  std::string s;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string gap(width[c] - row[c].size(), ' ');
-      s.append(c > 0 ? "  " : "").append(c < numbers ? row[c] + gap : gap + row[c]);
-    }
-    while (s.back() == ' ') s.pop_back();
-    s += '\n';
-  }
-  return s;
-}
-
 } // namespace detail
 
 /// A table of every step, one line each: its kind, its operation, the arrays that it reads and writes, and the bytes
@@ -286,7 +270,7 @@ inline std::string explain_passes(const program_view& p, const sizes& at, const 
   rows.push_back({"total", detail::grouped(passes) + (passes == 1 ? " pass" : " passes"), "", "",
                   detail::grouped(total.read), detail::grouped(total.written), detail::grouped(total.moved)});
   if (in_loops) rows.back().push_back("");
-  return detail::table_of_numbers(rows, 4);
+  return detail::table(rows, 4);
 }
 /// The same for a compiled plan, with sizes by name.
 template <class Plan, class Verdict>
