@@ -60,53 +60,43 @@ struct form_list {
 
 /// Whether the code of a step is that of its expression, or of the expression of the pass that it begins.
 constexpr bool runs_expression(const step& s) { return s.ops > 0 && s.kind != step_kind::gemm && !is_in_pass(s); }
-/// Of steps that share their code the same; of others nearly always another one.
-constexpr std::uint64_t form_hash(const program_view& p, std::size_t i) {
-  const step& s = p.steps[i];
-  const auto element_of_buffer = [&](std::size_t b) { return std::uint64_t{underlying(p.buffers[b].type.element)}; };
-  std::uint64_t h = underlying(s.kind) | std::uint64_t{underlying(s.move)} << 8 |
-                    std::uint64_t{underlying(s.combine)} << 16 | std::uint64_t{underlying(s.what)} << 48;
-  if (writes(s)) h |= element_of_buffer(s.out) << 24;
-  if (!s.in.empty()) h |= element_of_buffer(s.in[0]) << 32;
-  if (s.in.size() > 1 && !runs_expression(s)) h |= element_of_buffer(s.in[1]) << 56;
-  if (s.kind == step_kind::fold) h |= (folds_inner(p, i) ? 1ull : 0ull) << 40;
-  if (s.kind == step_kind::map) h |= (is_boxed(p, s) ? 1ull : 0ull) << 40 | (s.joined ? 1ull : 0ull) << 41;
-  if (s.kind == step_kind::exchange) h |= std::uint64_t{underlying(exchange_role_of(p, i))} << 40;
-  if (s.kind == step_kind::move && s.in_flight) h |= 1ull << 40;
-  if (is_scaled(s)) h |= 1ull << 40;
-  if (s.pieces != 0) h |= (goes_first(p, i) ? 1ull : 2ull) << 41;
-  if (s.panels != 0) h |= 3ull << 41;
-  return !runs_expression(s) ? h : h ^ fused_code_of(p, i).hash() << 1;
-}
-constexpr bool same_form(const program_view& p, std::size_t i, std::size_t j) {
-  const step &a = p.steps[i], &b = p.steps[j];
-  if (a.kind != b.kind || a.what != b.what || a.move != b.move || a.combine != b.combine) return false;
-  if (writes(a) && p.buffers[a.out].type.element != p.buffers[b.out].type.element) return false;
-  if (a.in.empty() != b.in.empty() || is_scaled(a) != is_scaled(b)) return false;
-  if (a.kind == step_kind::move && a.in_flight != b.in_flight) return false;
-  if (a.kind == step_kind::exchange && exchange_role_of(p, i) != exchange_role_of(p, j)) return false;
-  if ((a.pieces != 0) != (b.pieces != 0) || (a.pieces != 0 && goes_first(p, i) != goes_first(p, j))) return false;
-  if ((a.panels != 0) != (b.panels != 0)) return false;
-  // Expressions say the types of all their operands.
-  const bool expressed = runs_expression(a);
-  const std::size_t typed = !expressed ? a.in.size() : a.in.empty() ? 0 : 1;
-  if (!expressed && a.in.size() != b.in.size()) return false;
-  for (std::size_t k = 0; k < typed; ++k)
-    if (p.buffers[a.in[k]].type.element != p.buffers[b.in[k]].type.element) return false;
-  if (a.kind == step_kind::fold && folds_inner(p, i) != folds_inner(p, j)) return false;
-  if (a.kind == step_kind::map && is_boxed(p, a) != is_boxed(p, b)) return false;
-  return expressed == runs_expression(b) && (!expressed || fused_code_of(p, i) == fused_code_of(p, j));
-}
+/// All that the code of a step depends on. Steps with equal keys share their code.
+struct form_key {
+  indexed_vector<std::uint64_t> facts{};
+  fused_code expression{};
+  std::uint64_t hash = 0;
+
+  constexpr form_key(const program_view& p, std::size_t i) {
+    const step& s = p.steps[i];
+    const auto type_of = [&](std::size_t b) { return 1 + std::uint64_t{underlying(p.buffers[b].type.element)}; };
+    const std::uint64_t way = s.kind == step_kind::fold       ? folds_inner(p, i)
+                              : s.kind == step_kind::map      ? is_boxed(p, s)
+                              : s.kind == step_kind::exchange ? std::uint64_t{underlying(exchange_role_of(p, i))}
+                                                              : s.kind == step_kind::move && s.in_flight;
+    const unsigned pieces = s.pieces == 0 ? 0u : goes_first(p, i) ? 1u : 2u, panels = s.panels != 0 ? 1 : 0;
+    const std::uint64_t out = writes(s) ? type_of(s.out) : 0u;
+    facts = {underlying(s.kind), underlying(s.move), underlying(s.combine), underlying(s.what), out, way};
+    facts.push_back((is_scaled(s) ? 1u : 0u) | (s.joined ? 2u : 0u) | panels << 2 | pieces << 3);
+    // Expressions say the types of all their operands.
+    for (std::size_t k = 0; k < s.in.size() && (k == 0 || !runs_expression(s)); ++k) facts.push_back(type_of(s.in[k]));
+    if (runs_expression(s)) expression = fused_code_of(p, i);
+    hash = expression.hash();
+    for (std::uint64_t fact : facts) hash = hash * 31 + fact;
+  }
+  constexpr bool operator==(const form_key& o) const {
+    return hash == o.hash && facts == o.facts && expression == o.expression;
+  }
+};
 template <std::size_t Steps>
 constexpr form_list<Steps> forms_of(const program_view& p) {
   form_list<Steps> list;
-  std::uint64_t hash[Steps + 1]{};
+  indexed_vector<form_key> keys;
   for (std::size_t i = 0; i < Steps; ++i) {
-    const std::uint64_t own = form_hash(p, i);
+    const form_key own(p, i);
     std::uint16_t f = 0;
-    while (f < list.count && (hash[f] != own || !same_form(p, list.example[f], i))) ++f;
+    while (f < list.count && !(keys[f] == own)) ++f;
     if (f == list.count) {
-      hash[f] = own;
+      keys.push_back(own);
       list.example[list.count++] = narrowed(i);
     }
     list.form_of[i] = f;
