@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -145,6 +146,80 @@ TEST(checked, other_calls) {
   EXPECT_TRUE(contains(what, "rank 0 makes call 4, sum at checked_test.cpp:")) << what;
   EXPECT_TRUE(contains(what, "but rank 1 makes call 4, mul at checked_test.cpp:")) << what;
   n = total(x);
+}
+
+// As of two binaries: the same operation at the same line, with another number in it.
+// clang-format off
+constexpr cleave::function twice([](auto x) { return x * 2.0; }); constexpr cleave::function thrice([](auto x) { return x * 3.0; });
+// clang-format on
+TEST(checked, other_plans_at_one_line) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = sharded_grid(calls);
+  Rows x(g, {6, 4}), y(g, {6, 4});
+  const std::string what = error_of<cleave::agreement_error>([&] {
+    if (support::rank() == 0) y = twice(x);
+    else y = thrice(x);
+  });
+  EXPECT_TRUE(contains(what, "rank 0 makes call 3, mul at checked_test.cpp:")) << what;
+  EXPECT_TRUE(contains(what, "but rank 1 makes call 3, mul at checked_test.cpp:")) << what;
+  EXPECT_TRUE(contains(what, ", with another plan")) << what;
+  y = twice(x);
+}
+
+// Replicas along some axes only, and more kinds of them than one message has words for.
+TEST(checked, replicas_along_one_axis) {
+  if (support::ranks() != 4) return;
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {2, 2});
+  g.check(calls);
+  using Cols = cleave::tensor<double, mesh(row, col / model)>;
+  constexpr cleave::function sums([](auto a, auto b, auto c, auto n) { return sum(a) + sum(b) + sum(c) + n; });
+  const Rows a(g, {6, 4});
+  const Cols b(g, {6, 4});
+  const Whole c(g, {6, 4});
+  Number n(g, {});
+  for (const auto* t : {a.data(), b.data(), c.data()}) ASSERT_NE(t, nullptr);
+  n = sums(a, b, c, 1.0);
+  EXPECT_EQ(n.item(), 1);
+  const double three = 3;
+  const auto set = [&](const auto& t) {
+    cleave::copy_bytes<cleave::memory_space, Kokkos::HostSpace>(t.data(), &three, sizeof three);
+  };
+  if (support::rank() == 3) set(b);
+  const std::string what = error_of<cleave::agreement_error>([&] { n = sums(a, b, c, 1.0); });
+  EXPECT_TRUE(contains(what, "argument 1, f64[row, col/model], differs between ranks 1 and 3")) << what;
+  if (support::rank() == 1) set(b);
+  n = sums(a, b, c, 1.0);
+  EXPECT_EQ(n.item(), 4);
+}
+
+struct refuses_on_rank_1 {
+  static constexpr std::string_view name = "refuses_on_rank_1";
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {
+    if (support::rank() == 1) throw std::runtime_error("the kernel of rank 1 refuses");
+  }
+};
+TEST(checked, a_rank_that_left_a_call) {
+  if (support::ranks() == 1) return;
+  constexpr cleave::function refused(
+      [](auto x) { return sum(cleave::call<refuses_on_rank_1>(cleave::whole(col), x)); });
+  const cleave::grid g = sharded_grid(calls);
+  Rows x(g, {6, 4});
+  Number n(g, {});
+  const bool left = support::rank() == 1;
+  std::string what;
+  try {
+    if (left) {
+      EXPECT_THROW((n = refused(x)), std::runtime_error);
+      n = total(x);
+    } else {
+      n = refused(x);
+    }
+  } catch (const cleave::agreement_error& e) {
+    what = e.what();
+  }
+  EXPECT_TRUE(contains(what, "rank " + std::string(left ? "0" : "1") + " is at another place of the program")) << what;
+  EXPECT_TRUE(contains(what, left ? "at call 4, sum" : "all_reduce of call 3, call at")) << what;
+  EXPECT_THROW((n = total(x)), cleave::mpi_error);
 }
 
 TEST(checked, a_rank_that_does_not_come) {

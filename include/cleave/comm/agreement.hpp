@@ -6,25 +6,47 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/mpi.hpp>
+#include <cleave/comm/node_segment.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// How a rank describes a call that all ranks must make.
-struct call_record {
-  std::uint64_t plan = 0, sizes = 0;
-  char text[112] = "";
+/// What a device tells all others in checked mode.
+struct small_message {
+  static constexpr std::size_t most_words = 63;
 
-  call_record(std::string_view name, std::uint64_t which, std::uint64_t extents) : plan(which), sizes(extents) {
-    const std::size_t n = name.size() < sizeof text - 1 ? name.size() : sizeof text - 1;
-    std::memcpy(text, name.data(), n);
+  /// Where in the program it is told.
+  std::uint64_t place = 0, words[most_words] = {};
+};
+
+/// A hash of FNV's kind, a word at a time.
+struct word_hash {
+  std::uint64_t value = 0xCBF29CE484222325u;
+
+  template <class T>
+  word_hash& mix(const T& x) {
+    if constexpr (std::is_convertible_v<T, std::string_view>) {
+      for (const char c : std::string_view(x)) mix(static_cast<unsigned char>(c));
+    } else if constexpr (requires { x.bits(); }) {
+      mix(x.bits());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      mix(std::bit_cast<std::uint64_t>(double{x}));
+    } else {
+      value = (value ^ static_cast<std::uint64_t>(x)) * 0x100000001B3u ^ value >> 29;
+    }
+    return *this;
   }
-  call_record() = default;
+  template <class... T>
+  void mix_all(const T&... all) {
+    (mix(all), ...);
+  }
 };
 
 /// A duplicate of a communicator. Collective over its ranks. With a limit, in seconds, throws absent_error if some of
@@ -52,18 +74,20 @@ struct call_record {
   return made;
 }
 
-/// Small messages by which the devices of a grid detect in time that one of them makes a different call. They use a
-/// communicator of their own, so that they match no message of a plan.
+/// Small messages by which the devices of a grid detect in time that one of them makes a different call. They go
+/// through memory that the devices share if all are on one node; else they use a communicator of their own, so that
+/// they match no message of a plan.
 class agreement {
  public:
-  using bytes = indexed_vector<unsigned char>;
-
-  /// Duplicates the communicator. Collective.
-  explicit agreement(MPI_Comm devices) {
-    check(MPI_Comm_dup(devices, &handle_), "MPI_Comm_dup");
+  /// Duplicates the communicator. `crowded`: see patience. `shares`: whether all devices are on one node. Collective.
+  agreement(const group& devices, bool crowded, bool shares)
+      : size_(devices.size), rank_(devices.rank), crowded_(crowded) {
+    check(MPI_Comm_dup(devices.handle, &handle_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    check(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
-    check(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
+    if (shares) memory_.make(devices, segment_header + size_ * std::int64_t{sizeof(turns)});
+    received_ = indexed_vector<small_message>::filled(size_);
+    requests_ = indexed_vector<MPI_Request>::filled(2 * size_, MPI_REQUEST_NULL);
+    done_ = indexed_vector<int>::filled(2 * size_);
   }
   agreement(const agreement&) = delete;
   agreement& operator=(const agreement&) = delete;
@@ -79,77 +103,66 @@ class agreement {
   /// Frees nothing: after MPI_Finalize there is nothing to free, and a broken grid keeps its communicators.
   void forget() { handle_ = MPI_COMM_NULL; }
 
-  int size() const { return size_; }
-  int rank() const { return rank_; }
-
-  /// Throws agreement_error on all devices if they do not make the same call.
-  [[gnu::cold]] void same_call(const call_record& mine, double limit) {
-    const bytes& all = exchange(&mine, sizeof mine, limit, mine.text);
-    const auto record_of = [&](int rank) {
-      call_record r;
-      std::copy_n(all.data() + rank * std::int64_t{sizeof r}, sizeof r, reinterpret_cast<unsigned char*>(&r));
-      return r;
-    };
-    const call_record first = record_of(0);
-    for (int r = 1; r < size_; ++r) {
-      const call_record other = record_of(r);
-      if (other.plan == first.plan && other.sizes == first.sizes && std::strcmp(other.text, first.text) == 0) continue;
-      const bool extents = other.plan == first.plan && other.sizes != first.sizes;
-      raise<agreement_error>(
-          wording::calls_differ(0, first.text, r,
-                                extents ? std::string(other.text) + ", with other extents" : std::string(other.text)));
-    }
-  }
-
-  /// The bytes of all devices, in device order; all devices pass equally many. Throws absent_error with the first
-  /// device from which nothing came within `limit` seconds; the sentence names `call`. Communication: one message
+  /// Gives the first words of a message to all devices and takes those of all, which `of` returns until the next one.
+  /// Returns the first device from which nothing came within `limit` seconds; -1: all came. Communication: one message
   /// between every two devices, so that every device knows which one is missing.
-  [[gnu::cold]] const bytes& exchange(const void* mine, std::size_t length, double limit, std::string_view call) {
-    const unsigned char* const first = as<unsigned char>(mine);
-    const int n = as_int(length);
-    sent_.assign(first, first + length);
-    received_ = bytes::filled(std::int64_t{n} * size_);
-    requests_ = indexed_vector<MPI_Request>::filled(2 * size_, MPI_REQUEST_NULL);
-    for (int r = 0; r < size_; ++r) {
-      unsigned char* const from = received_.data() + std::int64_t{n} * r;
-      if (r == rank_) {
-        std::copy_n(first, length, from);
-        continue;
-      }
-      check(MPI_Irecv(from, n, MPI_BYTE, r, tag, handle_, &requests_[r]), "MPI_Irecv");
-      check(MPI_Isend(sent_.data(), n, MPI_BYTE, r, tag, handle_, &requests_[r + size_]), "MPI_Isend");
+  [[gnu::cold]] int exchange(const small_message& mine, std::size_t words, double limit) {
+    const std::size_t bytes = (words + 1) * sizeof(std::uint64_t);
+    const double begin = MPI_Wtime();
+    const auto is_late = [&](const patience& p) { return p.yields() && MPI_Wtime() - begin > limit; };
+    if (memory_.made()) {
+      std::memcpy(static_cast<void*>(&turns_of(rank_).of[++round_ % 2]), &mine, bytes);
+      turns_of(rank_).round.set(round_);
+      for (int r = 0; r < size_; ++r)
+        for (patience p(handle_, crowded_); turns_of(r).round.get() < round_; p.wait())
+          if (is_late(p)) return r;
+      return -1;
     }
-    wait(limit, call);
-    return received_;
+    std::memcpy(static_cast<void*>(&received_[rank_]), &mine, bytes);
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      check(MPI_Irecv(&received_[r], as_int(sizeof mine), MPI_BYTE, r, tag, handle_, &requests_[r]), "MPI_Irecv");
+      check(MPI_Isend(&received_[rank_], as_int(bytes), MPI_BYTE, r, tag, handle_, &requests_[r + size_]), "MPI_Isend");
+    }
+    for (patience p(handle_, crowded_);; p.wait()) {
+      int some = 0;
+      check(MPI_Testsome(2 * size_, requests_.data(), &some, done_.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");
+      if (std::all_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; }))
+        return -1;
+      if (is_late(p)) return give_up();
+    }
   }
+  const small_message& of(int rank) const { return memory_.made() ? turns_of(rank).of[round_ % 2] : received_[rank]; }
 
  private:
-  [[gnu::cold]] void wait(double limit, std::string_view call) {
-    const double begin = MPI_Wtime();
-    indexed_vector<int> done(requests_.size());
-    for (;;) {
-      int some = 0;
-      check(MPI_Testsome(2 * size_, requests_.data(), &some, done.data(), MPI_STATUSES_IGNORE), "MPI_Testsome");
-      if (std::all_of(requests_.begin(), requests_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; })) return;
-      if (MPI_Wtime() - begin > limit) break;
-      std::this_thread::yield();
-    }
+  /// The messages of one device in shared memory. It writes none while another device reads it: it writes the one after
+  /// the next when it has the next of all.
+  struct turns {
+    shared_count round;
+    alignas(64) small_message of[2];
+  };
+
+  turns& turns_of(int rank) const { return reinterpret_cast<turns*>(memory_.data() + segment_header)[rank]; }
+  [[gnu::cold]] int give_up() {
     int missing = 0;
     for (int r = size_; r-- > 0;)
       if (requests_[r] != MPI_REQUEST_NULL) missing = r;
     // Messages may still arrive after this object is destroyed, so their memory is never freed.
     for (MPI_Request& r : requests_)
       if (r != MPI_REQUEST_NULL) MPI_Cancel(&r), MPI_Request_free(&r);
-    new bytes(std::move(sent_));
-    new bytes(std::move(received_));
-    raise<absent_error>(wording::rank_missing(missing, static_cast<std::int64_t>(limit), call));
+    new indexed_vector<small_message>(std::move(received_));
+    return missing;
   }
 
   static constexpr int tag = 2;
   MPI_Comm handle_ = MPI_COMM_NULL;
-  int size_ = 1, rank_ = 0;
-  bytes sent_{}, received_{};
+  int size_, rank_;
+  bool crowded_;
+  node_segment memory_{};
+  std::int64_t round_ = 0;
+  indexed_vector<small_message> received_{};
   indexed_vector<MPI_Request> requests_{};
+  indexed_vector<int> done_{};
 };
 
 }}} // namespace cleave::v0::comm

@@ -133,6 +133,10 @@ namespace cleave { inline namespace v0 { namespace wording {
 [[gnu::cold]] inline std::string rank_missing(std::int64_t rank, std::int64_t seconds, std::string_view call) {
   return sentence({"rank ", number(rank), " did not arrive within ", number(seconds), " s at ", call});
 }
+/// mend: Look at what that rank does. It may have left the call by an exception that it caught, or run another binary.
+[[gnu::cold]] inline std::string rank_elsewhere(std::int64_t rank, std::string_view call) {
+  return sentence({"rank ", number(rank), " is at another place of the program than the others, which are at ", call});
+}
 /// mend: Give seconds, such as `grid.check({.calls = true, .time_limit = 60})`. To wait without end, leave checks off.
 [[gnu::cold]] inline std::string time_limit_not_above_0() {
   return "cleave: the time limit of checks is not a number above 0 on some rank";

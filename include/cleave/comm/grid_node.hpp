@@ -35,6 +35,9 @@ class grid_node {
   grid_node& operator=(const grid_node&) = delete;
 
   bool made() const { return here_.handle != MPI_COMM_NULL; }
+  /// How many devices it has, and whether there are more of them than cores.
+  int size() const { return here_.size; }
+  bool crowded() const { return crowded_; }
   /// Collective over the devices. `setting`: see store_mode(), the same on all ranks.
   [[gnu::cold]] void make(const group& devices, store_setting setting) {
     MPI_Comm whole = MPI_COMM_NULL;

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -108,29 +109,57 @@ class grid_state {
     guarded([&] { comm::check(MPI_Allreduce(mine, all, 4, MPI_DOUBLE, MPI_MAX, everyone_.handle), "MPI_Allreduce"); });
     if (all[3] != 0) raise<environment_error>(wording::time_limit_not_above_0());
     checked_ = {all[0] != 0, all[1] != 0, all[2]};
-    if (checked_.any() && active() && !agreement_)
-      agreement_ = owned<comm::agreement>(new comm::agreement(world_.handle));
+    if (!checked_.any() || !active() || agreement_) return;
+    guarded([&] {
+      const comm::grid_node* const near = node();
+      const bool crowded = near != nullptr ? near->crowded() : comm::patience::is_crowded(world_.size);
+      agreement_ = owned<comm::agreement>(
+          new comm::agreement(world_, crowded, near != nullptr && near->size() == world_.size));
+    });
   }
   /// In checked mode: throws agreement_error on all devices if not all of them make this call, or one of them does not
-  /// arrive in time. Collective over the devices. From now on the number and the name identify the call.
-  void same_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
-    if (checked_.any() && active()) check_call(name, plan, sizes);
+  /// arrive in time. Collective over the devices. The name and the number identify the call until it ends.
+  void same_call(std::string_view name) {
+    if (!checked_.any() || !active()) return;
+    comm::small_message mine;
+    mine.words[0] = comm::word_hash().mix(name).value;
+    same_call(name, mine, 2);
+  }
+  /// The same with more words: hashes of the plan and of the extents, and what else `told` then returns.
+  [[gnu::cold]] void same_call(std::string_view name, comm::small_message& mine, std::size_t words) {
+    call_name_ = name;
+    mine.words[0] += as_size(++checked_calls_) << 32;
+    if (!checked_.calls) return;
+    tell(asked_for::call, 0, mine.words, words);
+    for (int r = 1; r < world_.size; ++r)
+      for (const int word : {0, 1})
+        if (told(r)[word] != told(0)[word]) refuse_calls(mine);
   }
   /// The call that is checked.
-  const std::string& call_name() const { return call_name_; }
-  /// Runs an operation that waits for other devices, for at most the limit. If a device does not arrive, the ranks are
-  /// out of step, and no further call on this grid is possible.
-  template <class F>
-  std::invoke_result_t<F&> timed(F&& f) {
-    try {
-      return guarded(f);
-    } catch (const absent_error&) {
-      broken_ = true;
-      throw;
-    }
+  std::string call_name() const { return "call " + std::to_string(checked_calls_) + ", " + std::string(call_name_); }
+  /// What small messages of checked mode are for.
+  enum class asked_for : std::uint8_t { call, name, arguments, step, number, fault };
+  /// Gives such a message to all devices, and waits for theirs for at most the limit. If a device does not arrive, or
+  /// is elsewhere in the program, the ranks are out of step, and no further call on this grid is possible. `place`
+  /// says where it is, from the name of the call, for the error.
+  template <class Place = std::identity>
+  [[gnu::cold]] void tell(asked_for why, std::uint64_t step, const void* mine, std::size_t words,
+                          const Place& place = {}) {
+    comm::small_message m;
+    // Calls that differ, by their number too, are told by name.
+    m.place = underlying(why);
+    if (why > asked_for::name) m.place |= as_size(checked_calls_) << 24 | step << 4;
+    std::memcpy(m.words, mine, words * sizeof m.place);
+    const int missing = guarded([&] { return agreement_->exchange(m, words, checked_.time_limit); });
+    int elsewhere = 0;
+    while (missing < 0 && elsewhere < world_.size && agreement_->of(elsewhere).place == m.place) ++elsewhere;
+    if (missing < 0 && elsewhere == world_.size) return;
+    broken_ = true;
+    if (missing < 0) raise<agreement_error>(wording::rank_elsewhere(elsewhere, place(call_name())));
+    raise<absent_error>(
+        wording::rank_missing(missing, static_cast<std::int64_t>(checked_.time_limit), place(call_name())));
   }
-  /// Small messages of checked mode, which have a communicator of their own.
-  comm::agreement& agreement() { return *agreement_; }
+  const std::uint64_t* told(int rank) const { return agreement_->of(rank).words; }
   /// The device that a rank of `everyone` is, -1 if it is none; and the reverse.
   int device_at(int rank) const {
     for (std::int64_t d = 0; d < sizes_.devices() && !part_.list.empty(); ++d)
@@ -339,10 +368,25 @@ class grid_state {
     comm::check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
     comm::begin_recording(rank, ranks, limit);
   }
-  [[gnu::cold]] void check_call(std::string_view name, std::uint64_t plan, std::uint64_t sizes) {
-    call_name_ = "call " + std::to_string(++checked_calls_) + ", " + std::string(name);
-    if (!checked_.calls) return;
-    timed([&] { agreement_->same_call({call_name_, plan, sizes}, checked_.time_limit); });
+  /// The devices make different calls: each tells its own.
+  [[gnu::cold, noreturn]] void refuse_calls(const comm::small_message& mine) {
+    struct record {
+      std::uint64_t plan, sizes;
+      char name[112];
+    } own{mine.words[0], mine.words[1], ""}, first = own, other = own;
+    call_name().copy(own.name, sizeof own.name - 1);
+    tell(asked_for::name, 0, &own, sizeof own / sizeof own.plan);
+    std::memcpy(&first, told(0), sizeof first);
+    for (int r = 1;; ++r) {
+      std::memcpy(&other, told(r), sizeof other);
+      const bool is_other = std::strcmp(other.name, first.name) != 0;
+      if (r + 1 < world_.size && !is_other && other.plan == first.plan && other.sizes == first.sizes) continue;
+      // Two binaries may have plans that differ at the same place.
+      const std::string_view how = is_other                   ? ""
+                                   : other.plan != first.plan ? ", with another plan"
+                                                              : ", with other extents";
+      raise<agreement_error>(wording::calls_differ(0, first.name, r, std::string(other.name).append(how)));
+    }
   }
   /// Reads all environment variables; returns the fault, if there is one. Also the variables that only later calls use:
   /// a rank that found a fault there would throw alone.
@@ -476,7 +520,8 @@ class grid_state {
   bool asks_for_checks_ = false;
   checks checked_{};
   std::int64_t checked_calls_ = 0;
-  std::string call_name_{};
+  /// While it runs.
+  std::string_view call_name_{};
   owned<comm::agreement> agreement_{};
 };
 

@@ -161,6 +161,8 @@ class patience {
     __builtin_ia32_pause();
 #endif
   }
+  /// Whether it waits so long that it yields the core.
+  bool yields() const { return waited_ > looks_; }
   /// The awaited event has come, and another wait begins.
   void reset() { waited_ = 0; }
   static bool is_crowded(int ranks) {

@@ -53,30 +53,26 @@ class argument_memory {
   }
 
   /// Writes the addresses of a run. Throws overlap_error if two results share memory. Collective over the devices in
-  /// the first run and in checked mode: all throw memory_error if one has no memory for results that are computed
-  /// apart. If it takes such memory later on, since it is given other addresses, a device that has none throws alone.
+  /// the first run: all throw memory_error if one has no memory for results that are computed apart. If it takes such
+  /// memory later on, since it is given other addresses, a device that has none throws alone; in checked mode `prepare`
+  /// took it before.
   void take(grid_state& grid, const void* const* inputs, void* const* outputs, indexed_vector<void*>& at) {
     for (const place& p : inputs_) at[p.buffer] = const_cast<void*>(inputs[p.index]);
-    for (aside& a : aside_) a.used = false;
-    for (const hazard& h : hazards_) {
-      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]),
-                 to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
-      const std::uintptr_t read = as_size(argument_bytes_[h.argument]), written = as_size(aside_[h.result].bytes);
-      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to))
-        aside_[h.result].used = true;
-    }
-    const auto allocate_aside = [&] {
-      for (aside& a : aside_)
-        if (a.used && !a.memory) a.memory = allocate(a.bytes);
-    };
-    if (is_first_ || grid.checked().calls) allocate_on_all(grid, allocate_aside);
-    else allocate_aside();
+    find_used(inputs, outputs);
+    if (is_first_) grid.agree_on_memory(finds_memory([&] { allocate_used(); }), bytes_used(), of_results);
+    else allocate_used();
     is_first_ = false;
     // Whoever gives strides has compared the elements.
     if (given_ == nullptr) refuse_overlap(outputs);
     for (const place& p : outputs_)
       at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
   }
+  /// Allocates what a run with these addresses needs; returns the bytes if there is no memory for them, else 0.
+  [[gnu::cold]] std::int64_t prepare(const void* const* inputs, void* const* outputs) {
+    find_used(inputs, outputs);
+    return finds_memory([&] { allocate_used(); }) ? 0 : bytes_used();
+  }
+  static constexpr std::string_view of_results = "results that are computed beside arguments";
   /// Copies results that were computed apart to the caller's memory.
   void give(void* const* outputs) const {
     for (std::size_t r = 0; r < aside_.size(); ++r)
@@ -88,12 +84,25 @@ class argument_memory {
   }
 
  private:
-  template <class F>
-  [[gnu::cold]] void allocate_on_all(grid_state& grid, const F& allocate_aside) const {
+  void find_used(const void* const* inputs, void* const* outputs) {
+    for (aside& a : aside_) a.used = false;
+    for (const hazard& h : hazards_) {
+      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]),
+                 to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
+      const std::uintptr_t read = as_size(argument_bytes_[h.argument]), written = as_size(aside_[h.result].bytes);
+      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to))
+        aside_[h.result].used = true;
+    }
+  }
+  void allocate_used() {
+    for (aside& a : aside_)
+      if (a.used && !a.memory) a.memory = allocate(a.bytes);
+  }
+  std::int64_t bytes_used() const {
     std::int64_t bytes = 0;
     for (const aside& a : aside_)
       if (a.used) bytes += a.bytes;
-    grid.agree_on_memory(finds_memory(allocate_aside), bytes, "results that are computed beside arguments");
+    return bytes;
   }
   struct place {
     std::size_t buffer;

@@ -29,6 +29,9 @@ class bound_program {
   bound_program(const bound_program&) = delete;
   bound_program& operator=(const bound_program&) = delete;
 
+  [[gnu::cold]] std::int64_t prepare(const void* const* inputs, void* const* outputs) {
+    return arguments_.prepare(inputs, outputs);
+  }
   /// Takes the addresses of a run. A result is computed in memory of its own if the caller's memory is that of an
   /// argument that is still to be read.
   void start(const void* const* inputs, void* const* outputs) {

@@ -14,30 +14,125 @@
 #include <cleave/storage/inspect.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 namespace cleave { inline namespace v0 {
 
 namespace detail {
 
-/// The checks of checked mode around the calls and steps of one bound plan. Everything that they throw is thrown on all
-/// devices, and nothing waits longer than the time limit.
+/// An argument of a call: a shard, or a number on the host.
+struct argument_data {
+  const void* data;
+  std::int64_t elements;
+  bool is_number;
+};
+
+/// What all devices compare before a call in checked mode: the call, its extents, and the arguments that some of them
+/// hold alike. One small message, unless there are many such arguments.
+template <class Arguments>
+class call_comparison {
+ public:
+  /// `of(i)` gives argument i.
+  call_comparison(grid_state& grid, const program_view& p, const Arguments& of) : grid_(grid), p_(p), of_(of) {}
+
+  /// Throws agreement_error, absent_error or memory_error on all devices. `lacking`: the bytes that this one could not
+  /// allocate for the results.
+  [[gnu::cold]] void run(const plan_identity& plan, indexed_span<const std::int64_t> extents, std::int64_t lacking) {
+    comm::small_message mine;
+    const std::uint64_t first[] = {plan.hash(), plan_identity::hash_of(extents), as_size(lacking)};
+    std::copy_n(first, 3, mine.words);
+    std::size_t words = 3, b = 0;
+    const auto add_replicas = [&] {
+      wait_for_kernels();
+      for (; b < p_.buffers.size() && words < mine.most_words && grid_.checked().calls; ++b)
+        if (has_replicas(p_.buffers[b])) which_[words] = b, mine.words[words++] = word_of(p_.buffers[b]);
+    };
+    add_replicas();
+    grid_.same_call(plan.name, mine, words);
+    for (int r = 0; r < grid_.world().size && grid_.checked().calls; ++r)
+      if (const auto bytes = as_signed(grid_.told(r)[2]); bytes != 0)
+        raise<memory_error>(wording::rank_out_of_memory(bytes, "results that are computed beside arguments", r));
+    for (std::size_t from = 3; words > from; from = 0) {
+      for (std::size_t k = from; k < words; ++k) compare(p_.buffers[which_[k]], k);
+      words = 0;
+      add_replicas();
+      if (words > 0) grid_.tell(grid_state::asked_for::arguments, b, mine.words, words);
+    }
+  }
+
+ private:
+  // A value of one word is compared as the word, so that a message can show it.
+  static bool is_word(const buffer& b) { return b.type.rank == 0 && size_of(b.type.element) <= 8; }
+  std::uint64_t word_of(const buffer& b) const {
+    const argument_data a = of_(b.index);
+    std::uint64_t word = 0;
+    if (!is_word(b)) return hash_elements(a.data, a.elements, b.type.element);
+    if (a.is_number) std::memcpy(&word, a.data, as_size(size_of(b.type.element)));
+    else copy_bytes<Kokkos::HostSpace, memory_space>(&word, a.data, size_of(b.type.element));
+    return word;
+  }
+  bool has_replicas(const buffer& b) const {
+    std::int64_t parts = 1;
+    for (int a = 0; a < grid_.mesh().size(); ++a)
+      if (b.where.used().contains(a)) parts *= grid_.sizes()[a];
+    return b.role == role::input && parts != grid_.sizes().devices();
+  }
+  /// Everybody compares all words, so that all throw the same.
+  void compare(const buffer& b, std::size_t k) const {
+    for (int r = 1; r < grid_.world().size; ++r) {
+      const std::uint64_t other = grid_.told(r)[k];
+      if (other == grid_.told(0)[k]) continue;
+      const int first = first_with_the_same(b.where.used(), r);
+      const std::uint64_t one = grid_.told(first)[k];
+      if (one == other) continue;
+      const std::string values = is_word(b) ? ": " + host_number(one, b.type.element).text() + " and " +
+                                                  host_number(other, b.type.element).text()
+                                            : std::string();
+      raise<agreement_error>(
+          wording::replicas_differ(b.index, to_string(b.type, b.where, p_.dims, grid_.mesh()), first, r, values));
+    }
+  }
+  /// The lowest device that holds the same shard as device `r`, of a tensor that some axes shard or leave partial.
+  int first_with_the_same(axis_set used, int r) const {
+    coordinates c = coordinates_of(r, grid_.sizes());
+    for (int a = 0; a < max_axes; ++a)
+      if (!used.contains(a)) c[a] = 0;
+    return comm::rank_number(device_of(c, grid_.sizes()));
+  }
+
+  grid_state& grid_;
+  program_view p_;
+  const Arguments& of_;
+  /// The buffer of each word.
+  std::size_t which_[comm::small_message::most_words];
+};
+
+/// The checks of checked mode within the calls of one bound plan. Everything that they throw is thrown on all devices,
+/// and nothing waits longer than the time limit.
 class call_checks {
  public:
   /// The address of each buffer.
   using addresses = indexed_vector<void*>;
 
-  call_checks(grid_state& grid, const sizes& at, const program_view& p)
-      : grid_(grid), at_(at), p_(p), search_(grid, at_, p) {}
+  [[gnu::cold]] call_checks(grid_state& grid, const sizes& at, const program_view& p)
+      : grid_(grid), at_(at), p_(p), search_(grid, at_, p) {
+    // The devices have just met at the beginning of the call.
+    bool met = true;
+    for (const step& s : p.steps) {
+      const bool begins = begins_collective(s);
+      meets_.push_back(begins && !met);
+      met = met && !begins && is_short(s);
+    }
+  }
 
-  /// Before a call: the same replicas everywhere, and no NaN among the arguments.
+  /// Before the steps: no NaN among the arguments.
   void before_call(const addresses& address) {
-    if (grid_.checked().calls && grid_.agreement().size() > 1) compare_replicas(address);
     if (grid_.checked().nans) look_for_nan_in_arguments(address);
   }
   /// Before a step that communicates: everybody is there.
   void before_step(std::size_t i, const addresses& address) {
-    if (grid_.checked().calls && begins_collective(p_.steps[i])) meet(i);
+    if (grid_.checked().calls && meets_[i]) meet(i);
     if (grid_.checked().calls) look_at_labels(p_.steps[i], address);
     if (grid_.checked().nans) search_.keep_operands(p_.steps[i], address);
   }
@@ -47,32 +142,26 @@ class call_checks {
   }
   /// A number that decides whether a loop continues.
   std::int64_t agreed(std::int64_t number) {
-    const indexed_vector<unsigned char>& all = exchange(&number, sizeof number);
-    for (int r = 0; r < grid_.agreement().size(); ++r)
-      if (const auto other = item<std::int64_t>(all, r); other != number)
+    grid_.tell(asked_for::number, 0, &number, 1);
+    for (int r = 0; r < grid_.world().size; ++r)
+      if (as_signed(grid_.told(r)[0]) != number)
         raise<agreement_error>(wording::iterations_differ(std::min(r, me()), std::max(r, me())));
     return number;
   }
 
  private:
-  /// A sentence of a rank that found something, or nothing.
-  struct report {
-    char text[504] = "";
-  };
+  using asked_for = grid_state::asked_for;
 
-  int me() const { return grid_.agreement().rank(); }
-  template <class T>
-  static T item(const indexed_vector<unsigned char>& all, int rank) {
-    T one;
-    std::memcpy(&one, all.data() + sizeof(T) * as_size(rank), sizeof(T));
-    return one;
+  int me() const { return grid_.world().rank; }
+  /// Whether a device spends no time in a step and cannot end in it, as in a function of the user.
+  bool is_short(const step& s) const {
+    std::int64_t elements = 1;
+    for (int i = 0; i < s.loop.rank; ++i) elements *= std::min<std::int64_t>(at_.dims[s.loop[i]], short_loop);
+    bool calls = s.kind != step_kind::map && s.kind != step_kind::fold;
+    for (const fused_op& o : fused_ops_of(p_, s)) calls = calls || o.user != nullptr;
+    return !calls && elements < short_loop;
   }
-  const indexed_vector<unsigned char>& exchange(const void* mine, std::size_t bytes, std::string_view what = {}) {
-    return grid_.timed([&]() -> const indexed_vector<unsigned char>& {
-      return grid_.agreement().exchange(mine, bytes, grid_.checked().time_limit,
-                                        what.empty() ? std::string_view(grid_.call_name()) : what);
-    });
-  }
+  static constexpr std::int64_t short_loop = 1 << 20;
 
   // Names for messages.
   std::string type_name(const buffer& b) const { return to_string(b.type, b.where, p_.dims, grid_.mesh()); }
@@ -100,62 +189,22 @@ class call_checks {
     return "[" + text + "]";
   }
 
-  // The same replicas. A value of one word is compared as the word, so that a message can show it.
   std::int64_t elements_of(const buffer& b) const { return cleave::elements_of(b, p_.maps, at_, grid_.here()); }
-  bool is_word(const buffer& b) const { return b.type.rank == 0 && size_of(b.type.element) <= 8; }
-  std::uint64_t word_or_hash(const buffer& b, const void* data) const {
-    if (!is_word(b)) return hash_elements(data, elements_of(b), b.type.element);
-    std::uint64_t word = 0;
-    copy_bytes<Kokkos::HostSpace, memory_space>(&word, data, size_of(b.type.element));
-    return word;
-  }
-  [[gnu::cold]] void compare_replicas(const addresses& address) {
-    wait_for_kernels();
-    indexed_vector<std::size_t> which;
-    indexed_vector<std::uint64_t> mine;
-    for (std::size_t b = 0; b < p_.buffers.size(); ++b)
-      if (p_.buffers[b].role == role::input) {
-        which.push_back(b);
-        mine.push_back(word_or_hash(p_.buffers[b], address[b]));
-      }
-    if (mine.empty()) return;
-    const indexed_vector<unsigned char> all = exchange(mine.data(), mine.size() * sizeof(std::uint64_t));
-    // Everybody compares everything, so that all throw the same.
-    indexed_vector<std::uint64_t> theirs(all.size() / sizeof(std::uint64_t));
-    std::memcpy(theirs.data(), all.data(), all.size());
-    const auto by = [&](int r, std::size_t k) { return theirs[as_size(r) * mine.size() + k]; };
-    for (std::size_t k = 0; k < which.size(); ++k)
-      for (int r = 1; r < grid_.agreement().size(); ++r) {
-        const buffer& b = p_.buffers[which[k]];
-        const int first = first_with_the_same(b.where.used(), r);
-        if (by(first, k) == by(r, k)) continue;
-        const std::string values = is_word(b) ? ": " + host_number(by(first, k), b.type.element).text() + " and " +
-                                                    host_number(by(r, k), b.type.element).text()
-                                              : std::string();
-        raise<agreement_error>(wording::replicas_differ(b.index, type_name(b), first, r, values));
-      }
-  }
-  /// The lowest device that holds the same shard as device `r`, of a tensor that some axes shard or leave partial.
-  int first_with_the_same(axis_set used, int r) const {
-    coordinates c = coordinates_of(r, grid_.sizes());
-    for (int a = 0; a < max_axes; ++a)
-      if (!used.contains(a)) c[a] = 0;
-    return comm::rank_number(device_of(c, grid_.sizes()));
-  }
   [[gnu::cold]] void meet(std::size_t i) {
-    const auto mine = as_signed(i);
-    const step& s = p_.steps[i];
-    exchange(&mine, sizeof mine,
-             std::string(name_of(s.move)) + " of " + grid_.call_name() + ", for " + operation_of(s) + place_of(s));
+    grid_.tell(asked_for::step, i, nullptr, 0, [&](const std::string& call) {
+      const step& s = p_.steps[i];
+      return std::string(name_of(s.move)) + " of " + call + ", for " + operation_of(s) + place_of(s);
+    });
   }
 
+  /// The sentence of a device that found something, or nothing.
   template <class Error = nan_error>
   [[gnu::cold]] void tell(std::string_view found) {
-    report mine;
-    found.copy(mine.text, sizeof mine.text - 1);
-    const indexed_vector<unsigned char>& all = exchange(&mine, sizeof mine);
-    for (int r = 0; r < grid_.agreement().size(); ++r)
-      if (const auto other = item<report>(all, r); other.text[0] != 0) raise<Error>(other.text);
+    char text[496] = "";
+    found.copy(text, sizeof text - 1);
+    grid_.tell(asked_for::fault, 0, text, sizeof text / 8);
+    for (int r = 0; r < grid_.world().size; ++r)
+      if (grid_.told(r)[0] != 0) raise<Error>(reinterpret_cast<const char*>(grid_.told(r)));
   }
 
   // Labels that are compared with indices, and indices of rows.
@@ -246,6 +295,8 @@ class call_checks {
   sizes at_;
   program_view p_;
   nan_search search_;
+  /// For each step whether the devices meet before it.
+  indexed_vector<bool> meets_{};
 };
 
 } // namespace detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
+#include <cleave/comm/agreement.hpp>
 #include <cleave/ops/print.hpp>
 #include <cleave/program/program_view.hpp>
 
@@ -24,38 +25,41 @@ inline std::string place_of(const step& s) { return place_of(s.where.name(), s.w
   return std::string(s.gradient ? "gradient of " : "").append(name_of(s.combine));
 }
 
-/// A plan as checked mode compares and names it.
+/// A plan as checked mode compares and names it. Plans of two binaries differ if a device does something else in one
+/// step, apart from functions of the user.
 class plan_identity {
  public:
   [[gnu::cold]] explicit plan_identity(const program_view& p) {
+    for (const dim_info& d : p.dims) all_.mix_all(d.name, d.extent);
+    for (const loop_info& l : p.loops) all_.mix_all(l.along, l.backwards, l.around, l.iterations, l.once);
+    for (const dim_map& m : p.maps) all_.mix_all(m.from, m.to, m.window, m.stride, m.dilation, m.divisor, m.outside);
     for (const buffer& b : p.buffers) {
-      mix(hash, underlying(b.type.element) + 64u * underlying(b.role) + 4096u * b.index);
-      for (int i = 0; i < b.type.rank; ++i) mix(hash, b.type[i]);
-      mix(hash, b.where.word);
+      all_.mix_all(b.type.element, b.role, b.index, b.where.word, b.form, b.of, b.first_map, b.maps, b.parts);
+      for (int i = 0; i < b.type.rank; ++i) all_.mix(b.type[i]);
     }
+    unsigned line = 0;
     for (const step& s : p.steps) {
-      mix(hash, underlying(s.kind) + 64u * underlying(s.move) + 4096u * s.axes.bits() + (std::uint64_t{s.out} << 32));
-      for (std::uint16_t in : s.in) mix(hash, in);
-      for (const fused_op& t : fused_ops_of(p, s)) mix(hash, underlying(t.code) + 1024u * underlying(t.type));
-      if (name.empty() || (named_without_line_ && s.where.line != 0)) {
-        name = operation_of(s) + place_of(s);
-        named_without_line_ = s.where.line == 0;
-      }
+      all_.mix_all(s.kind, s.move, s.axes, s.out, s.combine, s.what, s.backwards, s.first_map, s.code, s.space.word);
+      for (std::uint16_t in : s.in) all_.mix(in);
+      for (const fused_op& o : fused_ops_of(p, s))
+        all_.mix_all(o.code, o.type, o.arg, o.scalar, o.over, o.in[0], o.in[1], o.in[2]);
+      // As the first step with a line.
+      if (name.empty() || (line == 0 && s.where.line != 0)) name = operation_of(s) + place_of(s), line = s.where.line;
     }
     if (name.empty()) name = "a copy of arguments";
+    all_.mix(name);
   }
+  std::uint64_t hash() const { return all_.value; }
   static std::uint64_t hash_of(indexed_span<const std::int64_t> extents) {
-    std::uint64_t h = 1;
-    for (std::int64_t n : extents) mix(h, as_size(n));
-    return h;
+    comm::word_hash h;
+    for (std::int64_t n : extents) h.mix(n);
+    return h.value;
   }
 
-  std::uint64_t hash = 0xCBF29CE484222325u;
   std::string name{};
 
  private:
-  static void mix(std::uint64_t& h, std::uint64_t x) { h = (h ^ x) * 0x100000001B3u ^ h >> 29; }
-  bool named_without_line_ = true;
+  comm::word_hash all_{};
 };
 
 }}} // namespace cleave::v0::detail

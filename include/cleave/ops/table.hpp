@@ -165,7 +165,6 @@ constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elem
 constexpr bool has_trait(op code, std::uint8_t trait) {
   return (detail::columns_of_ops.traits[static_cast<std::size_t>(code)] & trait) != 0;
 }
-constexpr bool takes_complex(op code) { return has_trait(code, op_traits::complex_too); }
 /// Whether this operand of an op chooses between the others.
 constexpr bool is_predicate(op code, std::size_t operand) {
   return operand == 0 && has_trait(code, op_traits::by_predicate);

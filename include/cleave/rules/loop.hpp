@@ -124,9 +124,6 @@ constexpr void factors_of_loop(const graph& g, const node& n, factor_list& list)
   add_factors_by_name(g, n, list, stacks(n) ? 1 : 0);
 }
 
-/// Whether a node is the slice of a stack at an index, and not a value from outside that a loop reads.
-constexpr bool reads_stack(const node& n) { return n.code == op::loop_slice && n.which[0] != no_dim; }
-
 constexpr std::uint32_t traits_of_loop(const node& n) {
   std::uint32_t t = 0;
   if (n.code == op::loop_result) t |= planner::transparent | planner::fixed_strategy;

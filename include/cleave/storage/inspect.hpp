@@ -98,7 +98,13 @@ indexed_vector<Found> inspected(const number_array& all) {
 /// A number that is the same for the same elements in the same order, and hardly ever for others.
 inline std::uint64_t hash_elements(const void* at, std::int64_t elements, element e) {
   std::uint64_t sum = 0;
-  for (std::uint64_t s : detail::inspected<detail::hash_functor, std::uint64_t>({at, elements, e})) sum += s;
+  const detail::number_array all(at, elements, e);
+  if (on_host && all.count <= 1024) {
+    // Faster than to launch a kernel.
+    detail::hash_functor{all, 1, &sum}(0);
+    return sum;
+  }
+  for (std::uint64_t s : detail::inspected<detail::hash_functor, std::uint64_t>(all)) sum += s;
   return sum;
 }
 

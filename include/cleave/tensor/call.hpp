@@ -158,14 +158,26 @@ inline void check_numbers(const number_checks& numbers, const call_operand* oper
   check_numbers(number_checks(p), operands);
 }
 
+/// In checked mode, before a call. `at`: the addresses of the arguments, then those of the results.
+[[gnu::cold]] inline void check_call(const runnable& code, const call_site& site, const call_operand* operands,
+                                     void** at) {
+  const program_view& p = code.program;
+  grid_state& grid = site.grid();
+  // Kept with the grid, as the executors are.
+  void* plan = grid.bound().find(&code.form_of, {});
+  if (plan == nullptr) plan = grid.bound().keep(&code.form_of, {}, std::make_shared<plan_identity>(p));
+  executor* const known = as<executor>(grid.bound().find(&code, site.extents()));
+  const auto argument = [&](std::size_t i) {
+    const tensor_state* const t = operands[i].tensor;
+    return argument_data{operands[i].data, t == nullptr ? 1 : t->elements(), t == nullptr};
+  };
+  call_comparison(grid, p, argument)
+      .run(*as<plan_identity>(plan), site.extents(), known == nullptr ? 0 : known->prepare(at, at + p.arguments));
+}
 /// Runs a plan on its arguments and results, whose shards are contiguous, or for which there is an executor of its own.
 /// Collective over the devices.
 inline void run_program(const runnable& code, const call_site& site, const call_operand* operands, executor* own) {
   const program_view& p = code.program;
-  if (site.grid().checked().any()) {
-    const plan_identity plan(p);
-    site.grid().same_call(plan.name, plan.hash, plan_identity::hash_of(site.extents()));
-  }
   const std::size_t all = p.arguments + p.results;
   call_addresses at(all);
   // Numbers are where kernels can read them: on the host where they are.
@@ -180,6 +192,7 @@ inline void run_program(const runnable& code, const call_site& site, const call_
         at[i] = numbers.back().get();
       }
   }
+  if (site.grid().checked().any()) check_call(code, site, operands, at.data());
   if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete_for_run(); });
   check_numbers(own->numbers(), operands);
   own->run(at.data(), at.data() + p.arguments);

@@ -187,7 +187,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
     }
     key[2 * rank] = there.id();
     const comm::recorded call("a copy between grids");
-    if (here.everyone().size == here.world().size) here.same_call("a copy between grids", 0, 0);
+    if (here.everyone().size == here.world().size) here.same_call("a copy between grids");
     here.guarded([&] {
       there.guarded([&] {
         void* bound = here.bound().find(&detail::copy_key<types>, key);

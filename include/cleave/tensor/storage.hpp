@@ -258,7 +258,7 @@ class shard_agreement {
   require_kokkos();
   grid_state& on = g.state();
   const comm::recorded call("the construction of a tensor");
-  if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor", 0, 0);
+  if (on.everyone().size == on.world().size) on.same_call("the construction of a tensor");
   tensor_state t;
   t.grid = g;
   t.dims = &s;
@@ -323,7 +323,7 @@ indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& 
     return host;
   }
   const comm::recorded call("the gathering of a whole tensor");
-  on.same_call("the gathering of a whole tensor", 0, 0);
+  on.same_call("the gathering of a whole tensor");
   const void* from = nullptr;
   std::shared_ptr<void> made;
   const auto through = [&]<class Call>(std::type_identity<Call>, const layout& is, const layout& to, std::int64_t bytes,

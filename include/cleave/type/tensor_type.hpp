@@ -74,12 +74,6 @@ constexpr std::array<numbered_name, Count> names_from(std::string_view word) {
 constexpr std::array<numbered_name, max_dims> numbered_names(const char (&word)[6]) {
   return names_from<max_dims>({word, 5});
 }
-/// The same for each pair of dims, four letters and a number.
-using pair_names = std::array<numbered_name, max_dims * max_dims>;
-constexpr pair_names names_of_pairs(const char (&word)[5]) { return names_from<max_dims * max_dims>({word, 4}); }
-constexpr std::string_view name_of_pair(const pair_names& names, int one, int other) {
-  return names[as_size(one) * max_dims + as_size(other)].text();
-}
 
 } // namespace detail
 
