@@ -10,6 +10,7 @@
 #include <cleave/optim/sgd.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/solve/iteration.hpp>
 
 #include <gtest/gtest.h>
 
@@ -207,6 +208,28 @@ TEST(Optim, GradientsOfZeroNormStayZeroAndNaNIsNotHidden) {
   const std::vector<numbers> got = r(joined({g, {{1}}}));
   for (std::size_t l = 0; l < g.size(); ++l)
     for (double x : got[l]) EXPECT_TRUE(std::isnan(x));
+}
+
+// At a norm of zero, too: the gradients of norms, of what is clipped, and of a normalised row.
+constexpr cleave::function norm_of_leaves([](auto g) { return optim::global_norm(std::array{g}); });
+constexpr cleave::function norm_of_solver([](auto g) { return cleave::solve::detail::norm(g); });
+constexpr cleave::function normalised([](auto g) {
+  const auto norm = root_of_squares(sum(g * g));
+  return sum(g / select(norm == 0, 1, norm));
+});
+constexpr cleave::function clipped_to_0([](auto g) { return sum(optim::clip_by_global_norm(std::array{g}, 0.0)[0]); });
+constexpr cleave::function clipped_to_1([](auto g) { return sum(optim::clip_by_global_norm(std::array{g}, 1.0)[0]); });
+TEST(Optim, DerivativesAtZeroNormAreNotNaN) {
+  const auto expect = [&](auto f, double wanted) {
+    run r(iteration{{"a"}, [f](const values& in) { return values{cleave::grad(f)(in[0])}; }}, 1);
+    const std::vector<numbers> slope = r({numbers(r.size("a"), 0)});
+    for (double x : slope[0]) EXPECT_EQ(x, wanted);
+  };
+  expect(norm_of_leaves, 0);
+  expect(norm_of_solver, 0);
+  expect(normalised, 1);
+  expect(clipped_to_0, 1);
+  expect(clipped_to_1, 1);
 }
 
 /// The types of what is recorded.

@@ -210,6 +210,13 @@ constexpr value select(operand predicate, operand yes, operand no) {
   return detail::record_elementwise(op::select, std::array{predicate, yes, no});
 }
 CLEAVE_LIFT(select)
+/// The square root of a sum of squares, `root_of_squares(sum(x * x, d))`. Its gradient at 0 is 0, as that of a length
+/// is; the infinite slope of `sqrt` times the slope of the squares, 0, would be NaN.
+constexpr value root_of_squares(operand squares) {
+  const value none = squares == 0;
+  return select(none, 0, sqrt(select(none, 1, squares)));
+}
+CLEAVE_LIFT(root_of_squares)
 /// The values converted to another element type: `cast<float>(x)`.
 constexpr value cast(operand x, element to) { return detail::record_elementwise(op::cast, std::array{x}, to); }
 template <class T>

@@ -195,9 +195,9 @@ constexpr std::tuple<Weights, State> adafactor(const Weights& weights, const Sta
   detail::measure(all, o.parameter_scale);
   auto updated = [&, i = std::size_t{0}](const value& w) mutable {
     const auto& l = all[i++];
-    const value direction = l.gradient * (rsqrt(l.row) / maximum(sqrt(l.length) / o.clip, 1));
+    const value direction = l.gradient * (rsqrt(l.row) / maximum(root_of_squares(l.length) / o.clip, 1));
     value update = detail::as_number(rate) * (l.factored ? direction * rsqrt(l.column) : direction);
-    if (o.parameter_scale) update = update * maximum(sqrt(l.size), o.least_scale);
+    if (o.parameter_scale) update = update * maximum(root_of_squares(l.size), o.least_scale);
     if (o.weight_decay != 0) update = update + detail::as_number(rate) * (o.weight_decay * l.weight);
     return in_type(l.weight - update, element_in(w));
   };

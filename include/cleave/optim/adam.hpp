@@ -52,7 +52,7 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
   const auto by = detail::widened_number(rate), epsilon = detail::widened_number(o.epsilon),
              decay = detail::widened_number(o.weight_decay);
   const auto updated = [&](const value& w, const value& m, const value& v) {
-    const value direction = (m / mean_weight) / (sqrt(v / square_weight) + epsilon), wide = widened(w);
+    const value direction = (m / mean_weight) / (root_of_squares(v / square_weight) + epsilon), wide = widened(w);
     if constexpr (std::same_as<Options, adam_options>)
       if (o.weight_decay == 0) return in_type(wide - by * direction, element_in(w));
     return in_type(wide - by * (direction + decay * wide), element_in(w));

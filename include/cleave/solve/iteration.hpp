@@ -88,7 +88,7 @@ struct two_values {
   value first, second;
 };
 constexpr value inner(const value& a, const value& b) { return sum(a * b); }
-constexpr value norm(const value& a) { return sqrt(sum(a * a)); }
+constexpr value norm(const value& a) { return root_of_squares(sum(a * a)); }
 /// x / y, and 0 if y is 0: the step of a direction that is finished. Nothing is divided by that 0, since its gradient
 /// would be NaN.
 constexpr value quotient(const value& x, const value& y) {
