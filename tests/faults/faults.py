@@ -463,8 +463,8 @@ expression(f, "std::max(slots[b.index], elements_of(b, p.maps, at, here) * size_
            "elements_of(b, p.maps, at, here) * size_of(b.type.element)", "mpi:*")
 expression(f, "b.form == form::view || b.form == form::slice", "false", "unit:Prices.*")
 f = "execute/call_checks.hpp"
-expression(f, "by(first, k) == by(r, k)", "true", "mpi:Checked.*")
-expression(f, "other != number", "false", "mpi:Checked.*")
+expression(f, "one == other", "true", "mpi:Checked.*")
+expression(f, "as_signed(grid_.told(r)[0]) != number", "false", "mpi:Checked.*")
 statement(f, "tell({});", "", "mpi:Checked.*", 0)
 
 # Tables that the compiler alone reads.

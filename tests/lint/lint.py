@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 120
 DOCUMENT_LIMIT = 100
 # Pages that are written from headers and tests, and quote them.
-GENERATED = ("docs/errors.md", "docs/reference.md", "docs/08-operations.md")
+GENERATED = ("docs/errors.md", "docs/reference.md", "docs/08-operations.md", "docs/injected-faults.md")
 # Lines of tests/fail that its checker reads.
 DATA = ("// expect:", "// mend:")
 

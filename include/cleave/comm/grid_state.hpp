@@ -123,14 +123,19 @@ class grid_state {
     if (!checked_.any() || !active()) return;
     comm::small_message mine;
     mine.words[0] = comm::word_hash().mix(name).value;
-    same_call(name, mine, 2);
+    same_call(name, mine, 3);
   }
-  /// The same with more words: hashes of the plan and of the extents, and what else `told` then returns.
+  /// The same with more words: hashes of the plan and of the extents, how many bytes this device could not allocate for
+  /// the call, and what else `told` then returns.
   [[gnu::cold]] void same_call(std::string_view name, comm::small_message& mine, std::size_t words) {
     call_name_ = name;
     mine.words[0] += as_size(++checked_calls_) << 32;
     if (!checked_.calls) return;
+    comm::limit_call(2 * checked_.time_limit);
     tell(asked_for::call, 0, mine.words, words);
+    for (int r = 0; r < world_.size; ++r)
+      if (const auto bytes = as_signed(told(r)[2]); bytes != 0)
+        raise<memory_error>(wording::rank_out_of_memory(bytes, "a call and results beside its arguments", r));
     for (int r = 1; r < world_.size; ++r)
       for (const int word : {0, 1})
         if (told(r)[word] != told(0)[word]) refuse_calls(mine);
@@ -342,6 +347,7 @@ class grid_state {
     const std::exception_ptr misspelt = fault_of_environment(asked);
     if (!misspelt) begin_recording(comm, asked.time_limit);
     const comm::recorded call("the construction of a grid");
+    if (asked.any()) comm::limit_call(2 * asked.time_limit);
     everyone_.handle = comm::duplicated(comm, asked.any() ? asked.time_limit : 0);
     try {
       comm::check(MPI_Comm_set_errhandler(everyone_.handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

@@ -38,6 +38,8 @@ struct recorded_call {
   /// Where it is in the program.
   std::atomic<std::uintptr_t> from{0};
   std::atomic<bool> inside{false};
+  /// Seconds that the process may wait in it for others; 0: without end.
+  std::atomic<double> limit{0};
 };
 
 /// The calls of one thread.
@@ -117,6 +119,7 @@ class recorded {
     call.count.store(std::ssize(plan), order);
     call.at.store(nullptr, order);
     call.from.store(reinterpret_cast<std::uintptr_t>(from), order);
+    call.limit.store(0, order);
     call.inside.store(true, order);
     call.number.store(number_, order);
     ring_.current.store(number_, order);
@@ -153,7 +156,13 @@ class step_recorder {
 /// The record of this process as text. Uses nothing that a handler of a signal may not use.
 class calls_text {
  public:
-  [[gnu::cold]] calls_text() {
+  /// `waited`: the seconds after which the process ends; 0: it goes on.
+  [[gnu::cold]] explicit calls_text(double waited = 0) {
+    if (waited > 0) {
+      begin_line(0);
+      add(" has waited for others within a call for ").add(static_cast<std::uint64_t>(waited));
+      add(" s, and ends, since no call of MPI can be given up\n");
+    }
     for (std::size_t i = 0; i < call_rings; ++i)
       if (rings_of_calls[i].number.load(std::memory_order_acquire) != 0) add_ring(rings_of_calls[i], i);
   }
@@ -253,8 +262,17 @@ class calls_text {
   std::size_t length_ = 0;
 };
 
-/// Prints the record after each `limit` seconds in which this process made no call and no step of one. Its thread never
-/// ends, as the record does not.
+/// Whether a thread waits for other ranks in a call, if it does nothing, and for longer than it may.
+[[gnu::cold]] inline bool waits_too_long(call_ring& ring, double seconds) {
+  recorded_call& call = ring.of(ring.current.load());
+  if (ring.current.load() == 0 || call.limit.load() == 0 || seconds < call.limit.load()) return false;
+  // A map may wait for the halo that the wait before it is for.
+  const step *const steps = call.steps.load(), *const at = call.at.load();
+  return at == nullptr || is_collective(*at) || (at != steps ? at[-1] : *at).kind == step_kind::wait;
+}
+/// Watches what this process does, by a thread that never ends, as the record does not: prints the record after each
+/// `limit` seconds in which it made no call and no step of one, if there is such a limit; and ends the process, with
+/// the record, if it waits in a call for longer than checked mode lets it. Nothing else ends a wait of MPI.
 [[gnu::cold]] inline void watch_calls(double limit) {
   static std::atomic<bool> watched{false};
   if (watched.exchange(true)) return;
@@ -268,11 +286,17 @@ class calls_text {
       std::uint64_t seen = 0;
       clock::time_point since = clock::now();
       for (bool printed = false;;) {
-        std::this_thread::sleep_for(std::chrono::duration<double>(std::min(limit / 8, 1.0)));
+        std::this_thread::sleep_for(std::chrono::duration<double>(limit > 0 ? std::min(limit / 8, 1.0) : 0.5));
         std::uint64_t now = 0;
         for (const call_ring& r : rings_of_calls) now += r.number.load() + r.steps.load();
         if (now != seen) seen = now, since = clock::now(), printed = false;
-        if (printed || std::chrono::duration<double>(clock::now() - since).count() < limit) continue;
+        const double idle = std::chrono::duration<double>(clock::now() - since).count();
+        for (call_ring& r : rings_of_calls)
+          if (waits_too_long(r, idle)) {
+            calls_text(idle).write();
+            std::_Exit(EXIT_FAILURE);
+          }
+        if (printed || limit <= 0 || idle < limit) continue;
         calls_text().write();
         printed = true;
       }
@@ -281,6 +305,12 @@ class calls_text {
     // No rank may throw alone here: this one prints nothing by itself.
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+/// From now on the call in which this thread is may wait for so many seconds.
+[[gnu::cold]] inline void limit_call(double seconds) {
+  call_ring& ring = own_ring();
+  ring.of(ring.current.load()).limit.store(seconds);
+  watch_calls(0);
 }
 
 /// The signal of CLEAVE_PRINT_CALLS; 0 if there is none. Throws environment_error if it is none of these.

@@ -165,14 +165,17 @@ inline void check_numbers(const number_checks& numbers, const call_operand* oper
   grid_state& grid = site.grid();
   // Kept with the grid, as the executors are.
   void* plan = grid.bound().find(&code.form_of, {});
-  if (plan == nullptr) plan = grid.bound().keep(&code.form_of, {}, std::make_shared<plan_identity>(p));
+  if (plan == nullptr)
+    finds_memory([&] { plan = grid.bound().keep(&code.form_of, {}, std::make_shared<plan_identity>(p)); });
   executor* const known = as<executor>(grid.bound().find(&code, site.extents()));
   const auto argument = [&](std::size_t i) {
     const tensor_state* const t = operands[i].tensor;
     return argument_data{operands[i].data, t == nullptr ? 1 : t->elements(), t == nullptr};
   };
-  call_comparison(grid, p, argument)
-      .run(*as<plan_identity>(plan), site.extents(), known == nullptr ? 0 : known->prepare(at, at + p.arguments));
+  const std::int64_t lacking = plan == nullptr    ? bytes_to_bind
+                               : known == nullptr ? 0
+                                                  : known->prepare(at, at + p.arguments);
+  call_comparison(grid, p, argument).run(as<plan_identity>(plan), site.extents(), lacking);
 }
 /// Runs a plan on its arguments and results, whose shards are contiguous, or for which there is an executor of its own.
 /// Collective over the devices.
