@@ -36,15 +36,17 @@ function(cleave_mpi_command out ranks)
   set(${out} ${command} ${MPIEXEC_PREFLAGS} PARENT_SCOPE)
 endfunction()
 
-# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. Several ranks have the machine to
-# themselves: some tests measure times, and beside another test each collective waits until all ranks had their turn.
+# Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. One of these tests runs at a time, since
+# ranks that wait for each other take turns on the cores; the longest begin first. Ranks also sleep while a job starts and while they wait
+# for long, so tests of one process run beside them. What measures times is RUN_SERIAL, and says so itself.
 # cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
 function(cleave_add_mpi_test name program ranks)
   cleave_mpi_command(mpirun ${ranks})
   add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 1800)
   if(ranks GREATER 1)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+    math(EXPR cost "500 + ${ranks}")
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ranks PROCESSORS 2 COST ${cost})
   endif()
 endfunction()
 
