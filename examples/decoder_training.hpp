@@ -137,6 +137,24 @@ struct step_body {
 template <auto Layout>
 inline constexpr auto step = planned(step_body<Layout>{});
 
+/// The step as a call that gives its parameters and state new values, and `loss` that before. Programs that share the
+/// objects of train_lm/ need not compile its plan.
+template <auto Layout>
+struct trainer {
+  using types = of<Layout>;
+  static void step(typename types::Parameters& p, typename types::State& state, const typename types::Words& words,
+                   const typename types::Words& next, float rate, float limit,
+                   const cleave::optim::adam_numbers<float>& numbers, typename types::Scalar& loss);
+};
+// Not inline: g++ would make the plan for each program that might inline the call.
+template <auto Layout>
+void trainer<Layout>::step(typename types::Parameters& p, typename types::State& state,
+                           const typename types::Words& words, const typename types::Words& next, float rate,
+                           float limit, const cleave::optim::adam_numbers<float>& numbers,
+                           typename types::Scalar& loss) {
+  decoder::step<Layout>(p, state, words, next, rate, limit, numbers).into(p, state, loss);
+}
+
 /// The loss of a batch, and the scores of what may follow position `at`, summed over its sentences: of a single one,
 /// its scores. One plan for judging and for generating, since each costs many seconds of compilation, and what either
 /// does not need costs little to run.

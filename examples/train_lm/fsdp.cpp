@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "in_layout.hpp"
 
+template struct decoder::trainer<decoder::fully_sharded>;
+
 lm::made lm::fully_sharded(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::fully_sharded>>(grid, s);
 }

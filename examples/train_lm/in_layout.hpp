@@ -49,7 +49,7 @@ class in_layout final : public language_model {
   double step(const bytes& batch, float rate) override {
     fill(words_, batch, 0);
     fill(next_, batch, 1);
-    decoder::step<Layout>(weights_, state_, words_, next_, rate, limit_, numbers_).into(weights_, state_, value_);
+    decoder::trainer<Layout>::step(weights_, state_, words_, next_, rate, limit_, numbers_, value_);
     return static_cast<double>(value_.item());
   }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "in_layout.hpp"
 
+template struct decoder::trainer<decoder::tensor_parallel>;
+
 lm::made lm::tensor_parallel(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::tensor_parallel>>(grid, s);
 }

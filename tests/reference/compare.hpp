@@ -4,7 +4,7 @@
 // Training with one layout, beside what a file of a run of JAX has.
 #pragma once
 
-#include "../../examples/decoder.hpp"
+#include "../../examples/decoder_training.hpp"
 #include "hdf5_file.hpp"
 
 #include <cleave/cleave.hpp>
@@ -117,22 +117,19 @@ void for_each_named(A& all, F&& f) {
   });
 }
 
-template <auto Layout>
-constexpr cleave::function gradient = cleave::value_and_grad(loss<Layout>);
-constexpr cleave::function update([](auto p, auto state, auto slope, auto rate, auto numbers) {
-  return cleave::optim::adam(p, state, slope, rate, numbers);
-});
-
 struct errors {
   double loss = 0, gradient = 0;
 };
 
+inline constexpr float no_limit = std::numeric_limits<float>::infinity();
+
 template <auto Layout>
 errors compare(const hdf5_file& f, const configuration& c, const cleave::grid& grid) {
-  using Parameters = typename parameters<Layout.parameters>::template in<cleave::tensor>;
-  using Averages = typename parameters<Layout.state>::template in<cleave::tensor>;
-  using Scalar = cleave::tensor<float, mesh()>;
-  using Words = cleave::tensor<std::int32_t, Layout.activations(batch, position)>;
+  using types = decoder::of<Layout>;
+  using Parameters = typename types::Parameters;
+  using Averages = typename types::Averages;
+  using Scalar = typename types::Scalar;
+  using Words = typename types::Words;
   const cut parts = cut_for<Layout>(c, grid);
   const auto made = [&]<class A>(A) {
     return cleave::nn::make_parameters<A>(grid, {batch = c.batch / parts.microbatches, microbatch = parts.microbatches,
@@ -141,7 +138,7 @@ errors compare(const hdf5_file& f, const configuration& c, const cleave::grid& g
                                                  heads = c.heads, head = c.head, hidden = c.hidden,
                                                  vocabulary = c.vocabulary});
   };
-  Parameters p = made(Parameters{}), slope = made(Parameters{});
+  Parameters p = made(Parameters{});
   for_each_named(p, [&](auto& t, const name& n, const std::vector<std::int64_t>& extents) {
     const std::vector<float> values = read(f, "initial", n, extents, staged<Layout>);
     t.fill_by([&](const auto& at) { return values[place(at, extents)]; });
@@ -162,23 +159,24 @@ errors compare(const hdf5_file& f, const configuration& c, const cleave::grid& g
     };
     words.fill_by([&](const auto& at) { return word(at, 0); });
     next.fill_by([&](const auto& at) { return word(at, 1); });
-    gradient<Layout>(p, words, next).into(value, slope);
+    decoder::trainer<Layout>::step(p, state, words, next, c.rate, no_limit, c.adam, value);
     const double expected = wanted[static_cast<std::size_t>(s)];
     const double relative = std::fabs(static_cast<double>(value.item()) - expected) / std::fabs(expected);
     // A loss that is no number is as wrong as can be; std::max would pass over it.
     worst.loss = std::isnan(relative) ? std::numeric_limits<double>::infinity() : std::max(worst.loss, relative);
     if (s == 0) {
+      // The average of one gradient, which is what it counts for.
+      const auto weight = static_cast<double>(state.mean_weight.item());
       double off = 0, norm = 0;
-      for_each_named(slope, [&](auto& t, const name& n, const std::vector<std::int64_t>& extents) {
+      for_each_named(state.mean, [&](auto& t, const name& n, const std::vector<std::int64_t>& extents) {
         const std::vector<float> values = read(f, "first_gradient", n, extents, staged<Layout>), got = t.to_global();
         for (std::size_t i = 0; i < values.size(); ++i) {
-          off += std::pow(static_cast<double>(got[i]) - static_cast<double>(values[i]), 2);
+          off += std::pow(static_cast<double>(got[i]) / weight - static_cast<double>(values[i]), 2);
           norm += std::pow(static_cast<double>(values[i]), 2);
         }
       });
       worst.gradient = std::sqrt(off / norm);
     }
-    update(p, state, slope, c.rate, c.adam).into(p, state);
   }
   return worst;
 }

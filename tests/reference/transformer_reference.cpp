@@ -11,13 +11,15 @@
 #include <algorithm>
 #include <optional>
 
-namespace reference {
+// The steps are those of the objects that train_lm has.
+extern template struct decoder::trainer<decoder::tensor_parallel>;
+extern template struct decoder::trainer<decoder::sequence_parallel>;
+extern template struct decoder::trainer<decoder::fully_sharded>;
+extern template struct decoder::trainer<decoder::zero1>;
+extern template struct decoder::trainer<decoder::pipeline_parallel>;
+extern template struct decoder::trainer<decoder::ring_attention>;
 
-// A layout takes half a minute to compile, so each third is a source of its own.
-extern template errors compare<fully_sharded>(const hdf5_file&, const configuration&, const cleave::grid&);
-extern template errors compare<zero1>(const hdf5_file&, const configuration&, const cleave::grid&);
-extern template errors compare<pipeline_parallel>(const hdf5_file&, const configuration&, const cleave::grid&);
-extern template errors compare<ring_attention>(const hdf5_file&, const configuration&, const cleave::grid&);
+namespace reference {
 
 constexpr std::string_view usage =
     "usage: cleave_transformer_reference FILE MESH [LAYOUT]\n"
