@@ -5,7 +5,7 @@
 #pragma once
 
 #include "../../examples/decoder_training.hpp"
-#include "hdf5_file.hpp"
+#include "../../examples/hdf5_file.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/nn/parameters.hpp>
@@ -18,6 +18,7 @@
 namespace reference {
 
 using namespace decoder;
+using examples::hdf5_file;
 
 struct configuration {
   std::int64_t batch, position, layers, embed, heads, head, hidden, vocabulary, steps;

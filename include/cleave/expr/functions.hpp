@@ -367,7 +367,7 @@ CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences. Of
 /// 16 bits it is computed in float and rounded once. Communication: if the dim is sharded, two numbers for each slice
 /// are reduced.
-constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, double epsilon = 1e-5) {
+constexpr value layer_norm(operand x, dim_ref over, operand scale, operand bias, operand epsilon = 1e-5) {
   const called_at user(x, "layer_norm");
   const value centred = widened(x) - mean(widened(x), over);
   const value normal = centred * rsqrt(mean(centred * centred, over) + epsilon);

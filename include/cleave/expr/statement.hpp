@@ -125,6 +125,12 @@ template <auto V>
 struct constant {
   /// The number itself.
   constexpr operator decltype(V)() const { return V; }
+  /// The number as an operand, a literal. Functions of whole numbers and of values have both for integers.
+  constexpr operator operand() const
+    requires std::floating_point<decltype(V)>
+  {
+    return {V, "", 0};
+  }
 };
 
 namespace detail {

@@ -19,13 +19,13 @@ norm_weights(S, B) -> norm_weights<S, B>;
 /// x with mean 0 and variance 1 along a dim, then scaled and shifted (Ba, Kiros and Hinton 2016). Any layout.
 /// Communication: along a sharded dim, two sums for each slice are reduced.
 template <class W>
-constexpr value layer_norm(operand x, const W& w, dim_ref over, double epsilon = 1e-5) {
+constexpr value layer_norm(operand x, const W& w, dim_ref over, operand epsilon = 1e-5) {
   return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
 }
 
 /// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019); of 16 bits in float, rounded once. Any
 /// layout. Communication: along a sharded dim, one sum for each slice is reduced.
-constexpr value rms_norm(operand x, operand scale, dim_ref over, double epsilon = 1e-6) {
+constexpr value rms_norm(operand x, operand scale, dim_ref over, operand epsilon = 1e-6) {
   const called_at user(x, "rms_norm");
   const value wide = widened(x);
   const operand by = scale.is_literal ? scale : operand(widened(scale));

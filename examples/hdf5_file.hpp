@@ -7,12 +7,14 @@
 
 #include <hdf5.h>
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace reference {
+namespace examples {
 
 /// An open object of the file, closed at the end of its life.
 class handle {
@@ -55,22 +57,23 @@ class hdf5_file {
       throw std::runtime_error("attribute " + name + " of " + path_ + " is not a number");
     return value;
   }
+  /// The extents of a data set.
+  std::vector<std::int64_t> extents(const std::string& name) const {
+    const handle set = opened(name), space(H5Dget_space(set), H5Sclose, name);
+    std::vector<hsize_t> extents(static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
+    H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+    return {extents.begin(), extents.end()};
+  }
   /// All elements in C order; the shape must be the one expected.
   template <class T>
   std::vector<T> read(const std::string& name, const std::vector<std::int64_t>& expected) const {
-    const handle set(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, name + " of " + path_),
-        space(H5Dget_space(set), H5Sclose, name);
-    std::vector<hsize_t> extents(static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
-    H5Sget_simple_extent_dims(space, extents.data(), nullptr);
-    std::size_t count = 1;
-    bool fits = extents.size() == expected.size();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      fits = fits && extents[i] == static_cast<hsize_t>(expected[i]);
-      count *= static_cast<std::size_t>(expected[i]);
-    }
-    if (!fits)
-      throw std::runtime_error(name + " of " + path_ + " has shape " + text_of(extents) + ", expected " +
+    const std::vector<std::int64_t> found = extents(name);
+    if (found != expected)
+      throw std::runtime_error(name + " of " + path_ + " has shape " + text_of(found) + ", expected " +
                                text_of(expected));
+    std::size_t count = 1;
+    for (const std::int64_t n : found) count *= static_cast<std::size_t>(n);
+    const handle set = opened(name);
     std::vector<T> values(count);
     if (H5Dread(set, stored_as<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
       throw std::runtime_error("cannot read " + name + " of " + path_);
@@ -78,8 +81,10 @@ class hdf5_file {
   }
 
  private:
-  template <class Numbers>
-  static std::string text_of(const Numbers& all) {
+  handle opened(const std::string& name) const {
+    return {H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, name + " of " + path_};
+  }
+  static std::string text_of(const std::vector<std::int64_t>& all) {
     std::string text = "(";
     for (const auto n : all) text += (text.size() > 1 ? ", " : "") + std::to_string(n);
     return text + ")";
@@ -88,4 +93,4 @@ class hdf5_file {
   handle file_;
 };
 
-} // namespace reference
+} // namespace examples
