@@ -87,7 +87,9 @@ def encode(arrays: dict[str, numpy.ndarray], ids: numpy.ndarray, mask: numpy.nda
     for layer in range(LAYERS):
         start = f"encoder.layer.{layer}."
         q, k, v = (linear(x, start + "attention.self." + part).reshape(*ids.shape, HEADS, -1) for part in ("query", "key", "value"))
-        mixed = jax.nn.dot_product_attention(q, k, v, mask=mask[:, None, None, :] != 0).reshape(x.shape)
+        scores = jnp.einsum("bpnh,bsnh->bnps", q, k) / numpy.sqrt(EMBED / HEADS)
+        shares = jax.nn.softmax(jnp.where(mask[:, None, None, :] != 0, scores, -jnp.inf), -1)
+        mixed = jnp.einsum("bnps,bsnh->bpnh", shares, v).reshape(x.shape)
         x = norm(x + linear(mixed, start + "attention.output.dense"), start + "attention.output.LayerNorm")
         hidden = jax.nn.gelu(linear(x, start + "intermediate.dense"), approximate=False)
         x = norm(x + linear(hidden, start + "output.dense"), start + "output.LayerNorm")

@@ -41,6 +41,74 @@ struct causal {
   constexpr value operator()(const value& position, const value& source) const { return position >= source; }
 };
 
+/// A mask: each position sees itself and the `length` - 1 positions before it (Beltagy, Peters and Cohan 2020).
+struct sliding_window {
+  std::int64_t length;
+  /// Whether the position sees the source.
+  constexpr value operator()(const value& position, const value& source) const {
+    return (position >= source) & (position - source < length);
+  }
+};
+/// A mask: what both masks let see, as `nn::both{nn::causal{}, padding}`.
+template <class A, class B>
+struct both {
+  A first;
+  B second;
+  /// Whether the position sees the source.
+  constexpr value operator()(const value& position, const value& source) const {
+    return first(position, source) & second(position, source);
+  }
+};
+template <class A, class B>
+both(A, B) -> both<A, B>;
+
+/// No number is added to the scores. A bias is a function of two indices, of a position and of a source, in the element
+/// type of the scores. It returns what is added to the score of each pair.
+struct no_bias {};
+/// A bias: each head looks less far back, by a slope of its own (ALiBi; Press, Smith and Lewis 2022). The slopes are
+/// those of the paper, also if the number of heads is no power of two.
+struct alibi {
+  dim_ref heads;
+  /// The slope of each head.
+  constexpr value slopes(operand beside) const {
+    const value index = iota<double>(beside, heads), n = count<double>(index, heads);
+    // The largest power of two that is not above n; the other heads have every second slope of twice as many.
+    const value power = exp(floor(log(n) / 0.69314718055994531 + 1e-6) * 0.69314718055994531);
+    const value rest = 2.0 * (index - power) + 1.0;
+    return pow(2.0, select(index < power, -8.0 * (index + 1.0) / power, -4.0 * rest / power));
+  }
+  /// The bias of each head.
+  constexpr value operator()(const value& position, const value& source) const {
+    return in_type(slopes(position), element_in(position)) * (source - position);
+  }
+};
+
+/// How products of queries and keys become scores. A mask stands for a scoring with that mask.
+template <class Mask = no_mask, class Bias = no_bias>
+struct scoring {
+  /// no_mask, causal, sliding_window, both, or a function of two indices.
+  Mask mask{};
+  /// no_bias, alibi, or a function of two indices. It has no gradient in `blocked_attention` and `ring_attention`.
+  Bias bias{};
+  /// By which products are multiplied; 0: by 1 / sqrt(extent of `head`).
+  double scale = 0;
+  /// c > 0: scores are c * tanh(score / c), before bias and mask (Gemma 2).
+  double soft_cap = 0;
+  /// The indices of the queries for mask and bias, integers with dim `position` and perhaps further dims of the
+  /// queries; by default 0, 1, 2 and so on. `ring_attention` has its own.
+  value at{};
+};
+template <class M>
+scoring(M) -> scoring<M>;
+template <class M, class B>
+scoring(M, B) -> scoring<M, B>;
+template <class M, class B>
+scoring(M, B, double) -> scoring<M, B>;
+template <class M, class B>
+scoring(M, B, double, double) -> scoring<M, B>;
+template <class M, class B>
+scoring(M, B, double, double, value) -> scoring<M, B>;
+
 /// A kind of attention: all scores at once.
 struct all_scores {};
 /// A kind of attention: one block of sources at a time. The extent of the dim is the number of blocks; see
@@ -66,32 +134,49 @@ namespace detail {
 /// A score whose weight is 0 next to any other, yet is a number in its type.
 constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
 
-/// Scaled products of queries and keys, very low if the mask is false; of 16 bits in float. `at` and `from` are indices
-/// with dims of queries and of keys.
-template <class Mask>
-constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const Mask& mask,
-                                 const value& at, const value& from) {
+template <class S>
+concept Scoring = requires(const S& s) { s.soft_cap; };
+template <class S>
+constexpr auto scoring_of(const S& how) {
+  if constexpr (Scoring<S>) return how;
+  else return scoring<S>{how};
+}
+/// The indices of the queries.
+template <class S>
+constexpr value indices_of_queries(const S& how, operand q, dim_ref position) {
+  const value at = scoring_of(how).at;
+  return at.in != nullptr ? at : iota(q, position);
+}
+
+/// Scaled products of queries and keys, with a bias, very low if the mask is false; of 16 bits in float. `at` and
+/// `from` are indices with dims of queries and of keys.
+template <class S>
+constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const S& how, const value& at,
+                                 const value& from) {
+  const auto s = scoring_of(how);
   const element type = element_in(q), wide = accumulator_of(type);
-  const value scale = rsqrt(cast(count(q, d.head), wide));
+  const operand scale = s.scale == 0 ? operand(rsqrt(cast(count(q, d.head), wide))) : operand(s.scale);
   // Of 16 bits the product is one of floats, and queries are cast anyway.
-  const value scores = wide == type ? dot(q, k, d.head) * scale : dot(widened(q) * scale, widened(k), d.head);
+  value scores = wide == type ? dot(q, k, d.head) * scale : dot(widened(q) * scale, widened(k), d.head);
+  if (s.soft_cap > 0) scores = tanh(scores / s.soft_cap) * s.soft_cap;
   if (!scores.ok()) return scores;
   recorder& in = *scores.in;
-  if constexpr (std::same_as<Mask, no_mask>) {
-    return scores;
-  } else {
-    tensor_type pairs = in.at(at).type;
-    const tensor_type sources = in.at(from).type;
+  const auto of_pairs = [&](const auto& f, const value& position, const value& source) {
+    if (!position.ok() || !source.ok()) return position;
+    tensor_type pairs = in.at(position).type;
+    const tensor_type sources = in.at(source).type;
     for (int i = 0; i < sources.rank; ++i)
       if (!pairs.has(sources[i])) pairs.append(sources[i]);
-    const source where = in.at(scores).where;
     // A mask may compare an index with a value that has other dims, as the lengths of the sentences of a batch.
-    const value seen = [&] {
-      const recorder::outer_products any_dims(in);
-      return mask(in.broadcast(at, pairs, where), from);
-    }();
-    return select(seen, scores, very_low(element_in(scores)));
+    const recorder::outer_products any_dims(in);
+    return f(in.broadcast(position, pairs, in.at(scores).where), source);
+  };
+  if constexpr (!std::same_as<decltype(s.bias), no_bias>) {
+    const element numbers = element_in(scores);
+    scores = scores + in_type(of_pairs(s.bias, cast(at, numbers), cast(from, numbers)), numbers);
   }
+  if constexpr (std::same_as<decltype(s.mask), no_mask>) return scores;
+  else return select(of_pairs(s.mask, at, from), scores, very_low(element_in(scores)));
 }
 
 /// The state after some of the sources (online softmax, Milakov and Gimelshein 2018): the largest score, and relative
@@ -144,13 +229,15 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 } // namespace detail
 
 /// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once; of 16 bits they
-/// and the weights are floats, and the result is rounded once. `drop` is applied to the weights. Communication: that of
-/// the products and of a softmax; none if batch or heads are sharded.
+/// and the weights are floats, and the result is rounded once. `mask` may be a `scoring`. `drop` is applied to the
+/// weights, as `[&](const value& w) { return dropout(w, rate, key); }`. Communication: that of the products and of a
+/// softmax; none if batch or heads are sharded.
 template <class Mask = no_mask, class Drop = std::identity>
 constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {},
                           const Drop& drop = {}) {
   const called_at user(q, "attention");
-  const value scores = detail::attention_scores(q.from, k.from, d, mask, iota(q, d.position), iota(q, d.source));
+  const value scores = detail::attention_scores(q.from, k.from, d, mask,
+                                                detail::indices_of_queries(mask, q, d.position), iota(q, d.source));
   return in_type(dot(drop(softmax(scores, d.source)), widened(v), d.source), element_in(v.from));
 }
 CLEAVE_LIFT(attention)
@@ -168,7 +255,7 @@ constexpr value blocked_attention(operand q, operand k, operand v, const attenti
   const auto cut = [&](const value& x) { return split(x, d.source, block, within); };
   // A fault if the extent is no multiple; they are cut again under the names that the derivative knows.
   if (!cut(k.from).ok() || !cut(v.from).ok() || !q.from.ok()) return {&in, no_node};
-  const value at = iota(q, d.position), from = cut(iota(q, d.source));
+  const value at = detail::indices_of_queries(mask, q, d.position), from = cut(iota(q, d.source));
   const attention_dims in_block{d.position, within, d.head};
   const auto forward = [&](const value& qs, const value& ks, const value& vs) {
     const auto step = [&](const detail::attended& so_far, const std::array<value, 3>& kv) {

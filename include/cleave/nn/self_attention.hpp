@@ -7,19 +7,9 @@
 #include <cleave/nn/rotary.hpp>
 
 #include <functional>
+#include <utility>
 
 namespace cleave { inline namespace v0 { namespace nn {
-
-namespace detail {
-/// A kernel, or a kernel with a bias.
-template <class W>
-concept LinearMap = std::convertible_to<const W&, operand> || requires(const W& w) { operand(w.bias); };
-template <LinearMap W, class... D>
-constexpr value projected(const value& x, const W& w, const D&... over) {
-  if constexpr (requires { w.bias; }) return linear(x, w, over...);
-  else return dot(x, w, over...);
-}
-} // namespace detail
 
 /// The weights of an attention layer: from `embed` to heads, and back. Each is a tensor or `linear_weights`.
 template <class Query, class Key, class Out>
@@ -32,16 +22,21 @@ template <class Q, class K, class O>
 attention_weights(Q, K, K, O) -> attention_weights<Q, K, O>;
 
 /// Options of `self_attention`: `{}`, `self_attention_options{nn::all_scores{}, nn::causal{}, pin}`.
-template <class How = all_scores, class Mask = no_mask, class Pin = std::identity>
+template <class How = all_scores, class Mask = no_mask, class Pin = std::identity, class Drop = std::identity>
 struct self_attention_options {
   /// all_scores, in_blocks or around_ring.
   How how{};
-  /// no_mask, causal, or a function of two indices.
+  /// no_mask, causal, a function of two indices, or a `scoring`.
   Mask mask{};
   /// Constrains queries, keys, values and the attention result.
   Pin pin{};
-  /// The base of rotary position embedding; 0: no rotation.
-  double rotary_base = 0;
+  /// Rotary position embedding; with base 0 no rotation. A number stands for its base.
+  rotation rotary = {.base = 0};
+  /// The positions by which queries and keys are rotated, integers with dim `position` and perhaps further dims of x,
+  /// as those of sequences that begin elsewhere; by default 0, 1, 2 and so on.
+  value at{};
+  /// Applied to the weights; only of all_scores.
+  Drop drop{};
 };
 template <class H>
 self_attention_options(H) -> self_attention_options<H>;
@@ -51,6 +46,41 @@ template <class H, class M, class P>
 self_attention_options(H, M, P) -> self_attention_options<H, M, P>;
 template <class H, class M, class P>
 self_attention_options(H, M, P, double) -> self_attention_options<H, M, P>;
+template <class H, class M, class P>
+self_attention_options(H, M, P, rotation) -> self_attention_options<H, M, P>;
+template <class H, class M, class P>
+self_attention_options(H, M, P, rotation, value) -> self_attention_options<H, M, P>;
+template <class H, class M, class P, class D>
+self_attention_options(H, M, P, rotation, value, D) -> self_attention_options<H, M, P, D>;
+
+namespace detail {
+/// Attention of the kind that the options name, and the map back.
+template <class W, class O, class S, class... Heads>
+constexpr value attended_with(const value& q, const value& k, const value& v, const W& w, const attention_dims& d,
+                              const O& o, const S& how, const Heads&... heads) {
+  using kind = decltype(o.how);
+  const value mixed = [&] {
+    if constexpr (requires { kind::ring; }) return ring_attention(q, k, v, d, kind::ring, how);
+    else if constexpr (requires { kind::block; }) return blocked_attention(q, k, v, d, kind::block, how);
+    else return attention(q, k, v, d, how, o.drop);
+  }();
+  return projected(o.pin(mixed), w.out, heads..., d.head);
+}
+} // namespace detail
+
+/// Attention of a sequence to another one (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries,
+/// `memory` [source, embed, ...] to keys and values, and the attention result is mapped back to `embed`. Nothing is
+/// rotated. Otherwise as `self_attention`.
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class How = all_scores, class Mask = no_mask,
+          class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
+constexpr value cross_attention(operand x, operand memory, const attention_weights<Q, K, O>& w, dim_ref embed,
+                                const attention_dims& d, const self_attention_options<How, Mask, Pin, Drop>& o,
+                                const Heads&... heads) {
+  const called_at user(x, "cross_attention");
+  if (!x.from.ok() || !memory.from.ok()) return x.from.ok() ? memory.from : x.from;
+  const auto of = [&](const operand& from, const auto& map) { return o.pin(detail::projected(from.from, map, embed)); };
+  return detail::attended_with(of(x, w.query), of(memory, w.key), of(memory, w.value), w, d, o, o.mask, heads...);
+}
 
 /// Attention of a sequence to itself (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries, keys and
 /// values, and the attention result is mapped back to `embed`. `heads` are the dims of the weights other than `embed`
@@ -58,29 +88,68 @@ self_attention_options(H, M, P, double) -> self_attention_options<H, M, P>;
 /// `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only the
 /// last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
 template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class How = all_scores, class Mask = no_mask,
-          class Pin = std::identity, std::convertible_to<dim_ref>... Heads>
+          class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
-                               const self_attention_options<How, Mask, Pin>& o, const Heads&... heads) {
+                               const self_attention_options<How, Mask, Pin, Drop>& o, const Heads&... heads) {
   const called_at user(x, "self_attention");
   if (!x.from.ok()) return x.from;
   using cleave::value;
   const auto turned = [&](const value& v, dim_ref along) {
-    if (o.rotary_base == 0) return v;
+    if (detail::is_literally(o.rotary.base, 0)) return v;
     value at = iota(x, along);
-    if constexpr (requires { How::ring; })
+    if (o.at.in != nullptr) at = along.name == d.position.name ? o.at : rename(o.at, d.position, along);
+    else if constexpr (requires { How::ring; })
       at = broadcast(iota(x, How::ring), How::ring, along) * cast<std::int32_t>(count(v, along)) + at;
-    return rotary(v, at, d.head, o.rotary_base);
+    return rotary(v, at, d.head, o.rotary);
   };
   const value other = rename(x, d.position, d.source);
   const value q = turned(o.pin(detail::projected(x.from, w.query, embed)), d.position),
               k = turned(o.pin(detail::projected(other, w.key, embed)), d.source),
               v = o.pin(detail::projected(other, w.value, embed));
-  const value mixed = [&] {
-    if constexpr (requires { How::ring; }) return ring_attention(q, k, v, d, How::ring, o.mask);
-    else if constexpr (requires { How::block; }) return blocked_attention(q, k, v, d, How::block, o.mask);
-    else return attention(q, k, v, d, o.mask);
-  }();
-  return detail::projected(o.pin(mixed), w.out, heads..., d.head);
+  return detail::attended_with(q, k, v, w, d, o, o.mask, heads...);
+}
+
+/// Keys and values of earlier positions: [source, head, ...], with room for those that come.
+template <class Keys, class Values = Keys>
+struct kv_cache {
+  Keys keys;
+  Values values;
+};
+template <class K, class V>
+kv_cache(K, V) -> kv_cache<K, V>;
+
+/// The same for the positions from `start` on, whose keys and values are written into a cache (Shazeer 2019): the
+/// result and the cache. `start` is a whole number of rank 0; positions before it are in the cache. A mask that is
+/// given holds besides `causal`, for indices of the cache. Sequences of different lengths end at the same index: the mask of
+/// one that begins at index b is `source >= b`, and the option `at` has its positions. Queries see all of the cache at
+/// once.
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class Keys, class Values, class Mask = no_mask,
+          class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
+constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const attention_weights<Q, K, O>& w,
+                                                           dim_ref embed, const attention_dims& d,
+                                                           const self_attention_options<all_scores, Mask, Pin, Drop>& o,
+                                                           const kv_cache<Keys, Values>& so_far, operand start,
+                                                           const Heads&... heads) {
+  const called_at user(x, "self_attention");
+  using cleave::value;
+  if (!x.from.ok()) return {x.from, {x.from, x.from}};
+  const value index = iota(x, d.position) + start, at = o.at.in != nullptr ? o.at : index;
+  const auto turned = [&](const value& v) {
+    return detail::is_literally(o.rotary.base, 0) ? v : rotary(v, at, d.head, o.rotary);
+  };
+  const auto stored = [&](operand cache, const value& made) {
+    return dynamic_update(cache, d.source, in_type(made, element_in(cache.from)), d.position, start);
+  };
+  const value q = turned(o.pin(detail::projected(x.from, w.query, embed)));
+  const value keys = stored(so_far.keys, turned(o.pin(detail::projected(x.from, w.key, embed)))),
+              values = stored(so_far.values, o.pin(detail::projected(x.from, w.value, embed)));
+  const auto given = detail::scoring_of(o.mask);
+  const auto sees = [&](const value& position, const value& source) {
+    if constexpr (std::same_as<decltype(given.mask), no_mask>) return position >= source;
+    else return both{causal{}, given.mask}(position, source);
+  };
+  const scoring how{sees, given.bias, given.scale, given.soft_cap, index};
+  return {detail::attended_with(q, keys, values, w, d, o, how, heads...), {keys, values}};
 }
 
 /// A mistake: weights that are neither tensors nor linear maps. Fault: not_an_operand.
@@ -100,7 +169,7 @@ template <class Q, class K, class O, class How, class Mask, class Pin, std::conv
 constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
                                const How& how, const attention_rotation& rotation, const Mask& mask, const Pin& pin,
                                const Heads&... heads) {
-  return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, rotation.rotary_base},
+  return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, {rotation.rotary_base}},
                         heads...);
 }
 

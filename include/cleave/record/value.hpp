@@ -144,23 +144,29 @@ struct operand {
   template <class T>
     requires is_number<T>
   constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
-      : is_literal(true), written(literal_element<T>), where{file, line} {
-    if constexpr (requires { number.imag(); }) {
-      literal = static_cast<double>(number.real());
-      imaginary = static_cast<double>(number.imag());
-    } else {
-      literal = static_cast<double>(number);
-      if constexpr (std::is_integral_v<T> && sizeof(T) == 8) rounded = !is_exact(number);
-    }
-  }
+      : literal(real_part(number)), imaginary(imaginary_part(number)), is_literal(true), rounded(!is_exact(number)),
+        written(literal_element<T>), where{file, line} {}
 
  private:
+  template <class T>
+  static constexpr double real_part(T number) {
+    if constexpr (requires { number.imag(); }) return static_cast<double>(number.real());
+    else return static_cast<double>(number);
+  }
+  template <class T>
+  static constexpr double imaginary_part(T number) {
+    if constexpr (requires { number.imag(); }) return static_cast<double>(number.imag());
+    else return 0;
+  }
   /// Whether an integer has at most 53 bits between its first and its last one.
   template <class T>
   static constexpr bool is_exact(T number) {
-    const auto bits = number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number)
-                                 : static_cast<std::uint64_t>(number);
-    return bits == 0 || std::bit_width(bits >> std::countr_zero(bits)) <= 53;
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+      const auto bits = number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number)
+                                   : static_cast<std::uint64_t>(number);
+      return bits == 0 || std::bit_width(bits >> std::countr_zero(bits)) <= 53;
+    }
+    return true;
   }
 };
 

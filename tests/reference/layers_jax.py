@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Cleave authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes layers_jax.hpp beside it: what JAX computes in float64 for layers of published models, on arguments that are sines.
+
+    pip install jax
+    layers_jax.py
+"""
+import math
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+jax.config.update("jax_enable_x64", True)
+
+
+def argument(k: int, *shape: int) -> jax.Array:
+    """Element i of argument k is sin(0.7 i + 1.1 k), as in tests/unit/layer_harness.hpp."""
+    return jnp.asarray(numpy.sin(0.7 * numpy.arange(math.prod(shape)) + 1.1 * k).reshape(shape))
+
+
+def attended(q: jax.Array, k: jax.Array, v: jax.Array, seen: jax.Array) -> jax.Array:
+    """Attention in float64; that of jax.nn has a softmax in float32."""
+    scores = jnp.einsum("pnh,snh->nps", q, k) / math.sqrt(q.shape[-1])
+    return jnp.einsum("nps,snh->pnh", jax.nn.softmax(jnp.where(seen, scores, -jnp.inf), -1), v)
+
+
+def slopes(heads: int) -> jax.Array:
+    """Those of ALiBi, as its authors compute them."""
+    def powers(n: int) -> list[float]:
+        start = 2 ** (-(2 ** -(math.log2(n) - 3)))
+        return [start * start**i for i in range(n)]
+    if math.log2(heads).is_integer():
+        return jnp.asarray(powers(heads))
+    nearest = 2 ** math.floor(math.log2(heads))
+    return jnp.asarray(powers(nearest) + powers(2 * nearest)[0::2][:heads - nearest])
+
+
+def scored() -> jax.Array:
+    """q [position, heads, head], k and v [source, heads, head]: scale, soft cap, ALiBi, and a window of 3 that is causal."""
+    q, k, v = argument(0, 6, 3, 4), argument(1, 6, 3, 4), argument(2, 6, 3, 4)
+    scores = 2 * jnp.tanh(0.3 * jnp.einsum("pnh,snh->nps", q, k) / 2)
+    at, of = jnp.arange(6)[:, None], jnp.arange(6)[None, :]
+    scores = scores + slopes(3)[:, None, None] * (of - at)
+    weights = jax.nn.softmax(jnp.where((at >= of) & (at - of < 3), scores, -jnp.inf), -1)
+    return jnp.einsum("nps,snh->pnh", weights, v)
+
+
+def turned(x: jax.Array, at: jax.Array, rates: jax.Array, neighbours: bool) -> jax.Array:
+    """x [position, heads, head] times the complex numbers of its angles."""
+    if neighbours:
+        pairs = x.reshape(*x.shape[:-1], -1, 2)
+        first, second = pairs[..., 0], pairs[..., 1]
+    else:
+        first, second = jnp.split(x, 2, -1)
+    made = (first + 1j * second) * jnp.exp(1j * at[:, None, None] * rates)
+    if neighbours:
+        return jnp.stack([made.real, made.imag], -1).reshape(x.shape)
+    return jnp.concatenate([made.real, made.imag], -1)
+
+
+def rates(head: int, base: float) -> jax.Array:
+    return base ** (-jnp.arange(0, head, 2) / head)
+
+
+def llama3(rate: jax.Array, factor: float, low: float, high: float, context: float) -> jax.Array:
+    """The scaled rates of Llama 3.1, by cases as Meta publishes them."""
+    made = []
+    for r in rate.tolist():
+        wave = 2 * math.pi / r
+        if wave < context / high:
+            made.append(r)
+        elif wave > context / low:
+            made.append(r / factor)
+        else:
+            smooth = (context / wave - low) / (high - low)
+            made.append((1 - smooth) * r / factor + smooth * r)
+    return jnp.asarray(made)
+
+
+def rotated_pairs() -> jax.Array:
+    return turned(argument(0, 5, 2, 8), jnp.arange(5), llama3(rates(8, 100), 4, 1, 4, 60), True)
+
+
+def rotated_halves() -> jax.Array:
+    return turned(argument(0, 5, 2, 8), jnp.arange(5) / 2.5, rates(8, 100), False)
+
+
+def crossed() -> jax.Array:
+    """x [position, embed], memory [source, embed], maps with biases; the last of 5 sources is padding."""
+    x, memory = argument(0, 4, 3), argument(1, 5, 3)
+    maps = [argument(k, 3, 2, 2) for k in (2, 3, 4)]
+    biases = [argument(k, 2, 2) for k in (6, 7, 8)]
+    q, k, v = (jnp.einsum("pe,enh->pnh", of, m) + b for of, m, b in zip((x, memory, memory), maps, biases))
+    mixed = attended(q, k, v, jnp.arange(5)[None, :] < 4)
+    return jnp.einsum("pnh,nhe->pe", mixed, argument(5, 2, 2, 3)) + argument(9, 3)
+
+
+def cached() -> jax.Array:
+    """x [position, embed] at 3 and 4, keys and values [source, heads, head] with room for 6; the sequence begins at 1."""
+    x, keys, values = argument(0, 2, 3), argument(5, 6, 2, 2), argument(6, 6, 2, 2)
+    q, k, v = (jnp.einsum("pe,enh->pnh", x, argument(m, 3, 2, 2)) for m in (1, 2, 3))
+    at = jnp.arange(3, 5)
+    q, k = (turned(t, at - 1, rates(2, 100), False) for t in (q, k))
+    keys, values = keys.at[3:5].set(k), values.at[3:5].set(v)
+    of = jnp.arange(6)[None, :]
+    mixed = attended(q, keys, values, (at[:, None] >= of) & (of >= 1))
+    return jnp.einsum("pnh,nhe->pe", mixed, argument(4, 2, 2, 3))
+
+
+def gated() -> jax.Array:
+    """x [batch, embed], and gate, up and down with biases."""
+    x = argument(0, 3, 4)
+    gate, up = (x @ argument(k, 4, 5) + argument(k + 1, 5) for k in (1, 3))
+    return (jax.nn.gelu(gate, approximate=False) * up) @ argument(5, 5, 4) + argument(6, 4)
+
+
+def activated() -> jax.Array:
+    x = argument(0, 7)
+    return x * jax.nn.sigmoid(1.702 * x) + jax.nn.relu(x) ** 2
+
+
+def main() -> None:
+    lines = ["// SPDX-FileCopyrightText: The Cleave authors", "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "//",
+             "// Written by layers_jax.py.", "#pragma once", "", "#include <vector>", "", "namespace recorded {", ""]
+    for f in (scored, rotated_pairs, rotated_halves, crossed, cached, gated, activated):
+        numbers = [repr(float(x)) for x in numpy.asarray(f()).ravel()]
+        lines.append(f"inline const std::vector<double> {f.__name__}{{")
+        for i in range(0, len(numbers), 4):
+            lines.append("    " + ", ".join(numbers[i:i + 4]) + ("," if i + 4 < len(numbers) else "};"))
+    lines += ["", "} // namespace recorded", ""]
+    pathlib.Path(__file__).with_suffix(".hpp").write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

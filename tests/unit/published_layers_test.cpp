@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Layers as published models have them, under random meshes and layouts: the numbers of JAX (tests/reference), on one
+// device and on many, and gradients that are limits of differences.
+#include "../reference/layers_jax.hpp"
+#include "layer_harness.hpp"
+
+#include <cleave/expr/random.hpp>
+#include <cleave/nn/blocks.hpp>
+#include <cleave/nn/feed_forward.hpp>
+#include <cleave/nn/self_attention.hpp>
+
+namespace CLEAVE_SOURCE {
+
+using namespace layer_tests;
+
+constexpr dim_ref position{"position"}, source_{"source"}, embed{"embed"}, heads{"heads"}, head{"head"},
+    hidden{"hidden"};
+constexpr nn::attention_dims attended{position, source_, head};
+
+layer of_jax(const char* name, std::vector<size_of_dim> sizes, std::vector<argument> arguments, function_of_values f,
+             const std::vector<double>& values, double whole = 0) {
+  return {name, std::move(sizes), std::move(arguments), std::move(f), [&values](auto) { return values; }, true, whole};
+}
+
+constexpr nn::scoring windowed{nn::both{nn::causal{}, nn::sliding_window{3}}, nn::alibi{heads}, 0.3, 2};
+
+TEST(PublishedLayers, ScoresAreThoseOfJax) {
+  const std::vector<size_of_dim> sizes{{"position", 6}, {"source", 6}, {"heads", 3}, {"head", 4}};
+  const std::vector<argument> arguments{{{"position", "heads", "head"}},
+                                        {{"source", "heads", "head"}},
+                                        {{"source", "heads", "head"}}};
+  const auto in_order = [](const value& x) { return ordered(x, {"position", "heads", "head"}); };
+  check({of_jax(
+             "all scores", sizes, arguments,
+             [=](auto a) { return in_order(nn::attention(a[0], a[1], a[2], attended, windowed)); }, recorded::scored),
+         of_jax(
+             "in blocks", sizes, arguments,
+             [=](auto a) {
+               return in_order(nn::blocked_attention(a[0], a[1], a[2], attended, dim_ref{"blocks", 3}, windowed));
+             },
+             recorded::scored)},
+        40);
+}
+
+TEST(PublishedLayers, RotationsAreThoseOfJax) {
+  const std::vector<size_of_dim> sizes{{"position", 5}, {"heads", 2}, {"head", 8}};
+  const auto turned = [](const nn::rotation& how) {
+    return [=](std::span<const value> a) {
+      return ordered(nn::rotary(a[0], iota(a[0], position), head, how), {"position", "heads", "head"});
+    };
+  };
+  const std::vector<argument> arguments{{{"position", "heads", "head"}}};
+  check({of_jax("pairs", sizes, arguments,
+                turned({.base = 100, .neighbours = true, .factor = 4, .low = 1, .high = 4, .context = 60}),
+                recorded::rotated_pairs),
+         of_jax("halves", sizes, arguments, turned({.base = 100, .stretch = 2.5}), recorded::rotated_halves)},
+        30);
+}
+
+TEST(PublishedLayers, AttentionToAnotherSequence) {
+  const argument map{{"embed", "heads", "head"}}, bias{{"heads", "head"}};
+  check({of_jax(
+            "with biases and padding", {{"position", 4}, {"source", 5}, {"embed", 3}, {"heads", 2}, {"head", 2}},
+            {{{"position", "embed"}},
+             {{"source", "embed"}},
+             map,
+             map,
+             map,
+             {{"heads", "head", "embed"}},
+             bias,
+             bias,
+             bias,
+             {{"embed"}}},
+            [](auto a) {
+              const nn::attention_weights w{nn::linear_weights{a[2], a[6]}, nn::linear_weights{a[3], a[7]},
+                                            nn::linear_weights{a[4], a[8]}, nn::linear_weights{a[5], a[9]}};
+              const auto padding = [](const value&, const value& source) { return source < 4; };
+              return ordered(nn::cross_attention(a[0], a[1], w, embed, attended,
+                                                 nn::self_attention_options{nn::all_scores{}, padding}, heads),
+                             {"position", "embed"});
+            },
+            recorded::crossed)},
+        30);
+}
+
+TEST(PublishedLayers, AttentionWithACache) {
+  const argument map{{"embed", "heads", "head"}}, room{{"source", "heads", "head"}};
+  check({of_jax(
+            "two positions", {{"position", 2}, {"source", 6}, {"embed", 3}, {"heads", 2}, {"head", 2}},
+            {{{"position", "embed"}}, map, map, map, {{"heads", "head", "embed"}}, room, room, {{}, element::i32}},
+            [](auto a) {
+              const nn::attention_weights<value, value, value> w{a[1], a[2], a[3], a[4]};
+              const auto begun = [](const value&, const value& source) { return source >= 1; };
+              const value at = iota(a[0], position) + a[7] - 1;
+              const nn::self_attention_options o{nn::all_scores{}, begun, std::identity{}, nn::rotation{100}, at};
+              const auto [y, cache] = nn::self_attention(a[0], w, embed, attended, o, nn::kv_cache{a[5], a[6]}, a[7],
+                                                         heads);
+              return ordered(y, {"position", "embed"});
+            },
+            recorded::cached, 3)},
+        30);
+}
+
+TEST(PublishedLayers, FeedForward) {
+  const argument map{{"embed", "hidden"}}, bias{{"hidden"}};
+  check({of_jax(
+             "gated with biases", {{"batch", 3}, {"embed", 4}, {"hidden", 5}},
+             {{{"batch", "embed"}}, map, bias, map, bias, {{"hidden", "embed"}}, {{"embed"}}},
+             [](auto a) {
+               return nn::gated_feed_forward(a[0], nn::linear_weights{a[1], a[2]}, nn::linear_weights{a[3], a[4]},
+                                             nn::linear_weights{a[5], a[6]}, embed, hidden,
+                                             [](const value& h) { return nn::gelu_exact(h); });
+             },
+             recorded::gated),
+         of_jax(
+             "activations", {{"batch", 7}}, {{{"batch"}}},
+             [](auto a) { return nn::quick_gelu(a[0]) + nn::squared_relu(a[0]); }, recorded::activated)},
+        30);
+}
+
+// h becomes 2 h + w of the layer + its number, in order.
+constexpr axis<"model"> model;
+constexpr dim<"batch"> rows;
+constexpr dim<"layer"> layers_;
+constexpr dim<"stage"> stage;
+constexpr dim<"microbatch"> microbatch;
+constexpr mesh one_axis{model};
+
+template <class Layout>
+value numbered(const Layout& layout, const value& x, const value& w) {
+  return nn::blocks(layout, layers_, x, w, [](const auto& h, const auto& own, const auto& index) {
+    return 2 * h + own + cast<double>(index);
+  });
+}
+TEST(PublishedLayers, BlocksKnowTheirNumber) {
+  constexpr nn::model_layout in_order{nn::layout_rules{one_axis}, nn::layout_rules{one_axis}};
+  constexpr auto staged = nn::model_layout{nn::layout_rules{one_axis, nn::after(layers_, stage)},
+                                           nn::layout_rules{one_axis, nn::before(rows, microbatch)}}
+                              .scheduled(nn::pipelined{stage, microbatch});
+  const auto by_hand = [](std::size_t rows, const std::vector<double>& x, const std::vector<double>& w) {
+    std::vector<double> h = x;
+    for (std::size_t l = 0; l < w.size(); ++l)
+      for (std::size_t i = 0; i < rows; ++i) h[i] = 2 * h[i] + w[l] + static_cast<double>(l);
+    return h;
+  };
+  check({{"one after the other",
+          {{"batch", 3}, {"layer", 4}},
+          {{{"batch"}}, {{"layer"}}},
+          [=](auto a) { return numbered(in_order, a[0], a[1]); },
+          [=](auto a) { return by_hand(3, a[0].data, a[1].data); }}},
+        15);
+  // In stages the layout names a mesh of its own.
+  const mesh_value devices = decltype(one_axis)::value;
+  recorder in(devices);
+  const auto given = [&](std::initializer_list<const char*> dims) {
+    spec s;
+    s.mesh = devices;
+    for (const char* d : dims) s.dims.push_back(placement(dim_ref{d}));
+    return in.input(element::f64, s);
+  };
+  const value x = given({"microbatch"}), w = given({"layer", "stage"});
+  spec whole;
+  whole.mesh = devices;
+  whole.dims.push_back(placement(dim_ref{"microbatch"}));
+  in.output(numbered(staged, x, w), element::f64, whole);
+  const graph g = in.take();
+  ASSERT_TRUE(g.found.ok());
+  const std::vector<named_size> extents{{"microbatch", 3}, {"layer", 2}, {"stage", 2}, {"model", 1}};
+  const cleave::sizes at = sizes_for(g, extents);
+  host_array rows_of(shape_of(g.nodes[g.inputs[0]].type, at)), weights(shape_of(g.nodes[g.inputs[1]].type, at));
+  rows_of.data = {0.5, -1, 3};
+  weights.data = {1, -2, 0.25, 4}; // [layer][stage]
+  const std::vector<double> got = evaluate(g, at, std::vector{rows_of, weights})[0].data;
+  EXPECT_EQ(got, by_hand(3, rows_of.data, {1, 0.25, -2, 4}));
+}
+
+} // namespace CLEAVE_SOURCE
