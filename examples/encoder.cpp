@@ -5,6 +5,7 @@
 // files are used as they are published; sentences are sharded over data, and heads, hidden units and words over model.
 #include "encoder.hpp"
 #include "progress.hpp"
+#include "text_file.hpp"
 #include "wordpiece.hpp"
 #if defined(CLEAVE_HDF5)
 #include "hdf5_file.hpp"
@@ -37,43 +38,18 @@ constexpr std::string_view usage =
     "  --mesh DxM       processes along data x model (as square as possible)\n"
     "  --plan           show the plan\n";
 
-/// The text of a file on all ranks, from rank 0; nothing if rank 0 cannot read it.
-std::optional<std::string> text_of(const std::string& path, bool reads) {
-  std::string text;
-  bool fine = false;
-  if (reads) {
-    std::ifstream file(path, std::ios::binary);
-    fine = file.is_open() && !std::filesystem::is_directory(path);
-    if (fine) text.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  if (!examples::agreed(fine)) return {};
-  auto size = static_cast<std::int64_t>(text.size());
-  MPI_Bcast(&size, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
-  text.resize(static_cast<std::size_t>(size));
-  constexpr std::int64_t most = 1 << 30;
-  for (std::int64_t at = 0; at < size; at += most)
-    MPI_Bcast(text.data() + at, static_cast<int>(std::min(most, size - at)), MPI_BYTE, 0, MPI_COMM_WORLD);
-  return text;
-}
-/// The word or number after `"key":` in a JSON object without nested keys of this name; empty if there is none.
-std::string entry_of(const std::string& text, const std::string& key) {
-  std::size_t at = text.find('"' + key + '"');
-  if (at == std::string::npos) return {};
-  at = text.find_first_not_of(": \t\r\n", at + key.size() + 2);
-  if (at == std::string::npos) return {};
-  if (text[at] == '"') return text.substr(at + 1, text.find('"', at + 1) - at - 1);
-  return text.substr(at, text.find_first_of(",} \t\r\n", at) - at);
-}
-
 /// What config.json says and the weights do not.
 struct configuration {
   std::int64_t heads = 12;
   float epsilon = 1e-12f;
 
   explicit configuration(const std::string& text) {
-    if (const std::string n = entry_of(text, "num_attention_heads"); !n.empty()) heads = std::atoll(n.c_str());
-    if (const std::string e = entry_of(text, "layer_norm_eps"); !e.empty()) epsilon = std::strtof(e.c_str(), nullptr);
-    const std::string act = entry_of(text, "hidden_act"), positions = entry_of(text, "position_embedding_type");
+    if (const std::string n = examples::entry_of(text, "num_attention_heads"); !n.empty())
+      heads = std::atoll(n.c_str());
+    if (const std::string e = examples::entry_of(text, "layer_norm_eps"); !e.empty())
+      epsilon = std::strtof(e.c_str(), nullptr);
+    const std::string act = examples::entry_of(text, "hidden_act"),
+                      positions = examples::entry_of(text, "position_embedding_type");
     if (!act.empty() && act != "gelu")
       throw std::runtime_error("encoder: the activation '" + act + "' is not gelu, which this program has");
     if (!positions.empty() && positions != "absolute")
@@ -86,7 +62,7 @@ class model_on {
  public:
   model_on(const cleave::grid& grid, const std::string& path, std::int64_t heads, bool speaks)
       : grid_(grid), sizes_(sizes_in(grid, path)),
-        config_(text_of(std::filesystem::path(path).replace_filename("config.json"), speaks).value_or("")) {
+        config_(examples::text_of(std::filesystem::path(path).replace_filename("config.json"), speaks).value_or("")) {
     if (heads > 0) config_.heads = heads;
     if (config_.heads < 1 || sizes_.embed % config_.heads != 0)
       throw std::runtime_error("encoder: " + std::to_string(config_.heads) + " heads do not divide " +
@@ -212,7 +188,7 @@ struct search_options {
 
 /// Encodes the lines of a text, batch after batch, and shows those closest to a query.
 void search(const model_on& model, const cleave::grid& grid, const search_options& o, bool speaks) {
-  const std::optional<std::string> text = text_of(o.text, speaks);
+  const std::optional<std::string> text = examples::text_of(o.text, speaks);
   if (!text) throw std::runtime_error("encoder: cannot read '" + o.text + "'");
   const examples::wordpiece tokens_of(o.vocabulary);
   if (tokens_of.size() > model.extents().vocabulary)

@@ -61,10 +61,10 @@ def weights(random: numpy.random.Generator) -> dict[str, numpy.ndarray]:
 
 
 def store(path: pathlib.Path, arrays: dict[str, numpy.ndarray]) -> None:
-    """Writes a safetensors file."""
+    """Writes a safetensors file; arrays of uint16 are the bits of bfloat16."""
     header, end = {}, 0
     for name, array in arrays.items():
-        kind = {"float32": "F32", "int64": "I64"}[array.dtype.name]
+        kind = {"float32": "F32", "int64": "I64", "uint16": "BF16"}[array.dtype.name]
         header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
     text = json.dumps(header).encode()

@@ -120,9 +120,9 @@ kv_cache(K, V) -> kv_cache<K, V>;
 
 /// The same for the positions from `start` on, whose keys and values are written into a cache (Shazeer 2019): the
 /// result and the cache. `start` is a whole number of rank 0; positions before it are in the cache. A mask that is
-/// given holds besides `causal`, for indices of the cache. Sequences of different lengths end at the same index: the mask of
-/// one that begins at index b is `source >= b`, and the option `at` has its positions. Queries see all of the cache at
-/// once.
+/// given holds besides `causal`, for indices of the cache. Sequences of different lengths end at the same index: the
+/// mask of one that begins at index b is `source >= b`, and the option `at` has its positions. Queries see all of the
+/// cache at once.
 template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class Keys, class Values, class Mask = no_mask,
           class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
 constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const attention_weights<Q, K, O>& w,

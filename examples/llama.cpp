@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goes on with texts by a published model like Llama: prompts are read at once, then each token is computed from a cache
+// of keys and values. Reads the checkpoints of llama2.c and safetensors files.
+#include "llama.hpp"
+#include "llama_files.hpp"
+#include "progress.hpp"
+#include "sampling.hpp"
+#if defined(CLEAVE_HDF5)
+#include "hdf5_file.hpp"
+#endif
+
+#include <filesystem>
+#include <limits>
+#include <random>
+
+namespace llama {
+
+constexpr std::string_view usage =
+    "usage: llama --weights FILE [options]\n"
+    "Goes on with a text, token by token.\n"
+    "  --weights FILE   a checkpoint of llama2.c (.bin), or safetensors (or its .index.json) with config.json beside "
+    "it\n"
+    "  --tokenizer F    the tokens as llama2.c has them (tokenizer.bin beside the weights)\n"
+    "  --prompt TEXT    what is gone on with; may be given several times, for as many texts at once\n"
+    "  --ids N,N,...    the same as tokens; no tokenizer is needed then\n"
+    "  --steps N        tokens that are added at most (64)\n"
+    "  --temperature T  0: always the likeliest token (0.8)\n"
+    "  --top-k N        choose among the N likeliest tokens; 0: all (0)\n"
+    "  --top-p P        choose among the likeliest tokens that have a share P together (0.9)\n"
+    "  --seed N         of the choices (0)\n"
+    "  --mesh DxM       processes along data x model (as square as possible)\n"
+    "  --log FILE       a CSV file for the seconds of each token\n"
+    "  --check          compute all scores again at once, and fail if they differ from those of the cache by 1e-4\n"
+    "  --input FILE     an HDF5 file with token_ids and scores to compare with; needs HDF5\n"
+    "  --plan           show the plan of a token\n";
+
+/// A model on a grid with a cache.
+class decoder {
+ public:
+  decoder(const cleave::grid& grid, const std::string& path, bool speaks)
+      : grid_(grid), config_(configuration_of(grid, path, speaks)), weights_(load(grid, path, config_)) {
+    if (speaks)
+      std::printf("%lld parameters in %lld layers, %lld heads\n",
+                  static_cast<long long>(nn::count_parameters(weights_)), static_cast<long long>(config_.layers),
+                  static_cast<long long>(config_.heads * config_.group));
+  }
+  const configuration& config() const { return config_; }
+
+  /// Makes room for so many sequences of so many tokens. Sequences begin at these indices of the cache.
+  void begin(std::int64_t room, const std::vector<std::int32_t>& begins) {
+    count_ = static_cast<std::int64_t>(begins.size());
+    begin_ = places(grid_, {count_});
+    begin_.fill_by([&](const auto& at) { return begins[static_cast<std::size_t>(at[0])]; });
+    cache_ = nn::make_parameters<cache>(grid_, {layer = config_.layers, sequence = count_, source = room,
+                                                heads = config_.heads, head = config_.head});
+    next_ = 0;
+  }
+  /// Reads as many further tokens of each sequence, and gives the scores after the last of them.
+  std::vector<float> last(const std::vector<std::int32_t>& ids) {
+    last_scores scores(grid_, {count_, config_.vocabulary});
+    step<false>(weights_, cache_, filled(ids), begin_, next_, config_.all).into(scores, cache_);
+    next_ += static_cast<std::int32_t>(static_cast<std::int64_t>(ids.size()) / count_);
+    return scores.to_global();
+  }
+  /// The same for the scores after each of them.
+  std::vector<float> all(const std::vector<std::int32_t>& ids) {
+    const std::int64_t length = static_cast<std::int64_t>(ids.size()) / count_;
+    all_scores scores(grid_, {count_, length, config_.vocabulary});
+    step<true>(weights_, cache_, filled(ids), begin_, next_, config_.all).into(scores, cache_);
+    next_ += static_cast<std::int32_t>(length);
+    return scores.to_global();
+  }
+  std::string plan(std::int64_t room) const {
+    constexpr auto made =
+        cleave::plan<std::tuple<last_scores, cache>(weights<>, cache, tokens, places, std::int32_t, numbers<float>)>(
+            step<false>);
+    return explain(made, {sequence = count_, position = 1, source = room, layer = config_.layers, embed = config_.embed,
+                          heads = config_.heads, group = config_.group, head = config_.head, hidden = config_.hidden,
+                          vocabulary = config_.vocabulary, data = grid_.size(data), model = grid_.size(model)});
+  }
+
+ private:
+  tokens filled(const std::vector<std::int32_t>& ids) const {
+    const std::int64_t length = static_cast<std::int64_t>(ids.size()) / count_;
+    tokens made(grid_, {count_, length});
+    made.fill_by([&](const auto& at) { return ids[static_cast<std::size_t>(at[0] * length + at[1])]; });
+    return made;
+  }
+
+  cleave::grid grid_;
+  configuration config_;
+  weights<> weights_;
+  cache cache_{};
+  places begin_{};
+  std::int64_t count_ = 0;
+  std::int32_t next_ = 0;
+};
+
+/// The largest difference of two lists of scores, over the largest score; infinite if there is a number that is none.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double off = 0, most = 1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    off = std::isnan(d) ? std::numeric_limits<double>::infinity() : std::max(off, d);
+    most = std::max(most, std::fabs(static_cast<double>(b[i])));
+  }
+  return off / most;
+}
+
+/// Compares the scores after each token, read at once and one by one, with those of a file.
+int compare(decoder& model, const std::string& path, bool speaks) {
+#if defined(CLEAVE_HDF5)
+  std::vector<std::int64_t> extents;
+  std::vector<std::int32_t> ids;
+  std::vector<float> wanted;
+  std::string wrong;
+  try {
+    const examples::hdf5_file in(path);
+    extents = in.extents("token_ids");
+    if (extents.size() != 2) throw std::runtime_error("token_ids of " + path + " are no matrix [sequence, position]");
+    ids = in.read<std::int32_t>("token_ids", extents);
+    wanted = in.read<float>("scores", {extents[0], extents[1], model.config().vocabulary});
+  } catch (const std::exception& e) {
+    wrong = e.what();
+  }
+  int fine = wrong.empty() ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (fine == 0) throw std::runtime_error(wrong.empty() ? "another process cannot read " + path : wrong);
+
+  const auto count = static_cast<std::size_t>(extents[0]), length = static_cast<std::size_t>(extents[1]),
+             words = static_cast<std::size_t>(model.config().vocabulary);
+  const std::vector<std::int32_t> begins(count, 0);
+  model.begin(extents[1], begins);
+  const double at_once = difference(model.all(ids), wanted);
+  model.begin(extents[1] + 3, begins);
+  std::vector<float> got(wanted.size());
+  for (std::size_t t = 0; t < length; ++t) {
+    std::vector<std::int32_t> column;
+    for (std::size_t s = 0; s < count; ++s) column.push_back(ids[s * length + t]);
+    const std::vector<float> scores = model.last(column);
+    for (std::size_t s = 0; s < count; ++s)
+      std::copy_n(scores.begin() + static_cast<std::ptrdiff_t>(s * words), words,
+                  got.begin() + static_cast<std::ptrdiff_t>((s * length + t) * words));
+  }
+  const double one_by_one = difference(got, wanted);
+  if (speaks) std::printf("llama: scores at once differ by %.3g, with a cache by %.3g\n", at_once, one_by_one);
+  return at_once <= 1e-5 && one_by_one <= 1e-5 ? 0 : 1;
+#else
+  static_cast<void>(model), static_cast<void>(path), static_cast<void>(speaks);
+  throw std::runtime_error("llama: --input needs HDF5, which was not found");
+#endif
+}
+
+struct choices {
+  std::int64_t steps = 0;
+  examples::sampling how{};
+  std::uint64_t seed = 0;
+  bool checks = false, shows_plan = false;
+};
+
+/// Goes on with the prompts, and writes the first text as it comes. True if a check finds nothing wrong.
+bool generate(decoder& model, const std::vector<std::vector<std::int32_t>>& prompts,
+              const std::optional<token_table>& words, const choices& c, examples::csv_log& log, bool speaks) {
+  const std::size_t count = prompts.size();
+  std::size_t longest = 0;
+  for (const auto& p : prompts) longest = std::max(longest, p.size());
+  const std::int64_t room = std::min(static_cast<std::int64_t>(longest) + c.steps, model.config().positions);
+  if (static_cast<std::int64_t>(longest) >= room)
+    throw std::runtime_error("llama: the prompt has " + std::to_string(longest) + " tokens, but the model has only " +
+                             std::to_string(model.config().positions) + " positions");
+  // Shorter prompts begin later, so that all end at the same index of the cache.
+  std::vector<std::vector<std::int32_t>> texts;
+  std::vector<std::int32_t> begins, ids;
+  for (const auto& p : prompts) {
+    begins.push_back(static_cast<std::int32_t>(longest - p.size()));
+    texts.emplace_back(longest - p.size(), p[0]);
+    texts.back().insert(texts.back().end(), p.begin(), p.end());
+    ids.insert(ids.end(), texts.back().begin(), texts.back().end());
+  }
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= model.config().vocabulary)
+      throw std::runtime_error("llama: token " + std::to_string(id) + " is not one of the " +
+                               std::to_string(model.config().vocabulary) + " of the vocabulary");
+  model.begin(room, begins);
+  if (speaks && c.shows_plan) std::printf("\n%s\n", model.plan(room).c_str());
+
+  const auto say = [&](const std::vector<std::int32_t>& text, std::size_t from) {
+    if (!speaks) return;
+    for (std::size_t i = from; i < text.size(); ++i)
+      std::printf("%s", words ? words->text(text[i], i > 0 ? text[i - 1] : 0).c_str()
+                              : (std::to_string(text[i]) + " ").c_str());
+    std::fflush(stdout);
+  };
+  std::mt19937_64 random(c.seed);
+  std::vector<std::vector<float>> seen(count);
+  say(prompts[0], words ? 1 : 0);
+  const double start = MPI_Wtime();
+  double after_prompt = start;
+  std::int64_t made = 0;
+  for (std::int64_t step = 0; step < room - static_cast<std::int64_t>(longest); ++step) {
+    const double before = MPI_Wtime();
+    const std::vector<float> scores = model.last(ids);
+    log.write({static_cast<double>(step + 1), MPI_Wtime() - before});
+    if (step == 0) after_prompt = MPI_Wtime();
+    ids.clear();
+    const std::size_t vocabulary_size = scores.size() / count;
+    for (std::size_t s = 0; s < count; ++s) {
+      const std::span<const float> own(&scores[s * vocabulary_size], vocabulary_size);
+      if (c.checks) seen[s].insert(seen[s].end(), own.begin(), own.end());
+      ids.push_back(c.how.choose(own, random));
+      texts[s].push_back(ids.back());
+    }
+    ++made;
+    say(texts[0], texts[0].size() - 1);
+    // The token that begins a text also ends it.
+    if (words && count == 1 && (ids[0] == 1 || ids[0] == 2)) break;
+  }
+  const double seconds = MPI_Wtime() - after_prompt;
+  if (speaks) std::printf("\n");
+  for (std::size_t s = 1; s < count; ++s) {
+    say(texts[s], static_cast<std::size_t>(begins[s]) + (words ? 1 : 0));
+    if (speaks) std::printf("\n");
+  }
+  if (speaks && made > 1)
+    std::printf("prompt in %.3f s, then %.1f tokens/s\n", after_prompt - start,
+                static_cast<double>((made - 1) * static_cast<std::int64_t>(count)) / seconds);
+  if (!c.checks) return true;
+
+  // All at once: the scores after the last token of the prompt and after each that was added but the last.
+  std::vector<std::int32_t> whole;
+  const std::size_t length = texts[0].size() - 1;
+  for (const auto& t : texts) whole.insert(whole.end(), t.begin(), t.end() - 1);
+  model.begin(static_cast<std::int64_t>(length), begins);
+  const std::vector<float> full = model.all(whole);
+  const std::size_t vocabulary_size = full.size() / (count * length);
+  double worst = 0;
+  for (std::size_t s = 0; s < count; ++s) {
+    const auto first = full.begin() + static_cast<std::ptrdiff_t>((s * length + longest - 1) * vocabulary_size);
+    worst = std::max(worst, difference(seen[s], std::vector<float>(first, first + std::ssize(seen[s]))));
+  }
+  if (speaks) std::printf("llama: cached scores differ from the full forward pass by %.3g\n", worst);
+  return worst <= 1e-4;
+}
+
+int run(examples::options& given, int ranks, bool speaks) {
+  const std::string weights_path = given.text("--weights"), input = given.text("--input"),
+                    log_path = given.text("--log"), list = given.text("--ids");
+  std::string table = given.text("--tokenizer");
+  choices c;
+  c.steps = given.number("--steps", std::int64_t{64});
+  c.how = {given.number_or_zero("--temperature", 0.8), given.number_or_zero("--top-k", std::int64_t{0}),
+           given.number("--top-p", 0.9)};
+  c.seed = given.number_or_zero("--seed", std::uint64_t{0});
+  c.checks = given.flag("--check");
+  c.shows_plan = given.flag("--plan");
+  std::vector<std::string> texts;
+  for (std::string t = given.text("--prompt"); !t.empty(); t = given.text("--prompt")) texts.push_back(t);
+  const std::array<long, 2> sizes = examples::mesh_of(given.sizes("--mesh"), ranks);
+  given.done();
+  if (weights_path.empty()) throw std::runtime_error("llama: --weights is missing, see --help");
+  if (table.empty()) table = std::filesystem::path(weights_path).replace_filename("tokenizer.bin");
+
+  const cleave::grid grid(mesh, MPI_COMM_WORLD, {sizes[0], sizes[1]});
+  examples::csv_log log(speaks, log_path, "token,seconds");
+  decoder model(grid, weights_path, speaks);
+  if (!input.empty()) return compare(model, input, speaks);
+  std::vector<std::vector<std::int32_t>> prompts;
+  std::optional<token_table> words;
+  if (!list.empty()) {
+    prompts.emplace_back();
+    const char* const end = list.data() + list.size();
+    for (const char* at = list.data(); at <= end;) {
+      const auto [next, code] = std::from_chars(at, end, prompts[0].emplace_back());
+      if (code != std::errc() || (next != end && *next != ','))
+        throw std::runtime_error("llama: --ids takes tokens, as 1,15,7, got '" + list + "'");
+      at = next + 1;
+    }
+  } else {
+    words.emplace(table, model.config().vocabulary);
+    if (texts.empty()) texts.emplace_back();
+    for (const std::string& t : texts) prompts.push_back(words->tokens(t));
+  }
+  return generate(model, prompts, words, c, log, speaks) ? 0 : 1;
+}
+
+} // namespace llama
+
+int main(int argc, char** argv) { return examples::run(argc, argv, llama::usage, llama::run); }

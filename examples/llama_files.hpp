@@ -1,0 +1,326 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Models like Llama in files: the checkpoints and the tokens of llama2.c (https://github.com/karpathy/llama2.c), and
+// safetensors with the names of published models.
+#pragma once
+
+#include "llama.hpp"
+#include "text_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace llama {
+
+struct configuration {
+  std::int64_t layers = 0, embed = 0, heads = 0, group = 0, head = 0, hidden = 0, vocabulary = 0, positions = 0;
+  /// The scores have a table of their own.
+  bool own_scores = false;
+  /// The element type of the file; of 16 bits they become floats.
+  cleave::element element = cleave::element::f32;
+  numbers<float> all{1e-5f, 10000, 1, 1, 4, 8192};
+
+  /// Of all heads and those of keys: heads of keys, and queries for each.
+  void set_heads(std::int64_t queries, std::int64_t keys) {
+    if (queries < 1 || keys < 1 || queries % keys != 0)
+      throw std::runtime_error("llama: " + std::to_string(queries) + " heads of queries for " + std::to_string(keys) +
+                               " heads of keys");
+    heads = keys;
+    group = queries / keys;
+  }
+};
+
+/// A file in memory, whose pages are read when they are looked at.
+class mapped_file {
+ public:
+  explicit mapped_file(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat found{};
+    if (file >= 0 && ::fstat(file, &found) == 0 && found.st_size > 0) {
+      size_ = static_cast<std::size_t>(found.st_size);
+      data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    if (file >= 0) ::close(file);
+    if (data_ == MAP_FAILED) throw std::runtime_error("llama: cannot read '" + path + "'");
+  }
+  mapped_file(const mapped_file&) = delete;
+  mapped_file& operator=(const mapped_file&) = delete;
+  ~mapped_file() { ::munmap(data_, size_); }
+  const char* data() const { return static_cast<const char*>(data_); }
+  std::size_t size() const { return size_; }
+
+ private:
+  void* data_ = MAP_FAILED;
+  std::size_t size_ = 0;
+};
+
+/// The first error of any rank on all ranks, so that none waits for another.
+template <class F>
+void on_all_ranks(const F& f) {
+  std::string wrong;
+  try {
+    f();
+  } catch (const std::exception& e) {
+    wrong = e.what();
+  }
+  int fine = wrong.empty() ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (fine == 0) throw std::runtime_error(wrong.empty() ? "llama: another process failed" : wrong);
+}
+
+/// The seven numbers at the beginning of a checkpoint of llama2.c, and where its arrays begin.
+struct checkpoint_header {
+  static constexpr std::size_t bytes = 7 * sizeof(std::int32_t);
+  configuration config{};
+  std::size_t floats = 0;
+
+  explicit checkpoint_header(const mapped_file& file) {
+    std::array<std::int32_t, 7> n{};
+    if (file.size() < bytes) throw std::runtime_error("llama: the checkpoint is too short for its header");
+    std::memcpy(n.data(), file.data(), bytes);
+    for (const std::int32_t x : n)
+      if (x == 0 || x == std::numeric_limits<std::int32_t>::min() || (x < 0 && &x != &n[5]))
+        throw std::runtime_error("llama: the file is no checkpoint of llama2.c of version 0");
+    config.embed = n[0];
+    config.hidden = n[1];
+    config.layers = n[2];
+    config.set_heads(n[3], n[4]);
+    config.vocabulary = n[5] < 0 ? -n[5] : n[5];
+    config.own_scores = n[5] < 0;
+    config.positions = n[6];
+    if (config.embed % n[3] != 0 || config.embed / n[3] % 2 != 0)
+      throw std::runtime_error("llama: " + std::to_string(n[3]) + " heads do not divide " + std::to_string(n[0]) +
+                               " elements into heads of even length");
+    config.head = config.embed / n[3];
+    const configuration& c = config;
+    const std::int64_t maps = c.embed * c.head * c.heads * (2 * c.group + 2) + 3 * c.embed * c.hidden + 2 * c.embed;
+    floats = static_cast<std::size_t>(c.vocabulary * c.embed * (c.own_scores ? 2 : 1) + c.layers * maps + c.embed +
+                                      c.positions * c.head);
+    if (file.size() != bytes + floats * sizeof(float))
+      throw std::runtime_error("llama: the checkpoint has " + std::to_string(file.size()) + " bytes, but its header " +
+                               "says " + std::to_string(bytes + floats * sizeof(float)));
+  }
+};
+
+/// Of a checkpoint of llama2.c: one array after the other. Neighbours are pairs in its heads, halves in ours.
+inline weights<> load_checkpoint(const cleave::grid& grid, const mapped_file& file, const configuration& c) {
+  auto all = nn::make_parameters<weights<>>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
+                                                   head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
+  const char* at = file.data() + checkpoint_header::bytes;
+  const auto number = [&at](std::int64_t i) {
+    float x = 0;
+    std::memcpy(&x, at + i * static_cast<std::int64_t>(sizeof x), sizeof x);
+    return x;
+  };
+  const auto read = [&](auto& to, int turned = -1) {
+    const auto extents = to.extents();
+    to.fill_by([&](const auto& where) {
+      std::int64_t i = 0;
+      for (std::size_t d = 0; d < extents.size(); ++d) {
+        std::int64_t index = where[d];
+        if (static_cast<int>(d) == turned) index = index < c.head / 2 ? 2 * index : 2 * (index - c.head / 2) + 1;
+        i = i * extents[d] + index;
+      }
+      return number(i);
+    });
+    at += to.size() * static_cast<std::int64_t>(sizeof(float));
+  };
+  read(all.words);
+  auto& l = all.stack;
+  read(l.before_attention);
+  read(l.attention.query, 3);
+  read(l.attention.key, 2);
+  read(l.attention.value);
+  read(l.attention.out);
+  read(l.before_feed_forward);
+  read(l.gate);
+  read(l.down);
+  read(l.up);
+  read(all.at_the_end);
+  at += c.positions * c.head * static_cast<std::int64_t>(sizeof(float)); // the cosines and sines of positions
+  if (!c.own_scores) at = file.data() + checkpoint_header::bytes;
+  read(all.scores);
+  return all;
+}
+
+/// Of safetensors with config.json.
+inline configuration configuration_of(const cleave::grid& grid, const std::string& path, bool reads) {
+  configuration c;
+  if (path.ends_with(".bin")) {
+    on_all_ranks([&] { c = checkpoint_header(mapped_file(path)).config; });
+    return c;
+  }
+  const auto all = cleave::io::arrays_in(grid, path);
+  const auto find = [&](const std::string& name) {
+    return std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name == name; });
+  };
+  const auto extent = [&](const std::string& name, std::size_t axis) {
+    const auto found = find(name);
+    if (found == all.end() || found->extents.size() != 2)
+      throw std::runtime_error("llama: " + path + " has no matrix '" + name + "'");
+    return found->extents[axis];
+  };
+  const std::string words = "model.embed_tokens.weight", first = "model.layers.0.";
+  c.vocabulary = extent(words, 0);
+  c.embed = extent(words, 1);
+  c.hidden = extent(first + "mlp.gate_proj.weight", 0);
+  c.own_scores = find("lm_head.weight") != all.end();
+  c.element = find(words)->element;
+  while (find("model.layers." + std::to_string(c.layers) + ".input_layernorm.weight") != all.end()) ++c.layers;
+  const std::string beside = std::filesystem::path(path).replace_filename("config.json");
+  const std::optional<std::string> text = examples::text_of(beside, reads);
+  if (!text) throw std::runtime_error("llama: cannot read '" + beside + "'");
+  const auto entry = [&](const std::string& key, double otherwise) {
+    const std::string found = examples::entry_of(*text, key);
+    return found.empty() || found == "null" ? otherwise : std::strtod(found.c_str(), nullptr);
+  };
+  const auto whole = [&](const std::string& key, std::int64_t otherwise) {
+    return static_cast<std::int64_t>(entry(key, static_cast<double>(otherwise)));
+  };
+  const std::int64_t queries = whole("num_attention_heads", 0);
+  c.set_heads(queries, whole("num_key_value_heads", queries));
+  c.head = extent(first + "self_attn.q_proj.weight", 0) / queries;
+  c.positions = whole("max_position_embeddings", 2048);
+  for (const char* key : {"rope_type", "type"})
+    if (const std::string kind = examples::entry_of(*text, key); !kind.empty() && kind != "llama3" && kind != "default")
+      throw std::runtime_error("llama: this program has no rotation of the type '" + kind + "'");
+  const auto real = [&](const char* key, double otherwise) { return static_cast<float>(entry(key, otherwise)); };
+  c.all = {real("rms_norm_eps", 1e-6), real("rope_theta", 10000),   real("factor", 1),
+           real("low_freq_factor", 1), real("high_freq_factor", 4), real("original_max_position_embeddings", 8192)};
+  return c;
+}
+template <class T>
+weights<T> load_arrays(const cleave::grid& grid, const std::string& path, const configuration& c) {
+  auto all = nn::make_parameters<weights<T>>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
+                                                    head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
+  const std::string in = "model.layers.{i}.";
+  const cleave::io::name_table names{{"words", "model.embed_tokens.weight"},
+                                     {"scores", c.own_scores ? "lm_head.weight" : "model.embed_tokens.weight"},
+                                     {"at_the_end", "model.norm.weight"},
+                                     {"stack.before_attention", in + "input_layernorm.weight"},
+                                     {"stack.before_feed_forward", in + "post_attention_layernorm.weight"},
+                                     {"stack.attention.query", in + "self_attn.q_proj.weight",
+                                      "(heads group head) embed"},
+                                     {"stack.attention.key", in + "self_attn.k_proj.weight", "(heads head) embed"},
+                                     {"stack.attention.value", in + "self_attn.v_proj.weight", "(heads head) embed"},
+                                     {"stack.attention.out", in + "self_attn.o_proj.weight",
+                                      "embed (heads group head)"},
+                                     {"stack.*", in + "mlp.*_proj.weight"}};
+  // The rates of the rotation are in some files too.
+  cleave::io::load(grid, path, all, {.names = names, .ignore = {"*rotary_emb*"}});
+  return all;
+}
+inline constexpr cleave::function as_floats([](const auto& all) {
+  return cleave::tree_map([](const auto& v) { return cleave::cast<float>(v); }, all);
+});
+/// In an element type of 16 bits, as floats.
+template <class T>
+weights<> load_narrow(const cleave::grid& grid, const std::string& path, const configuration& c) {
+  const weights<T> narrow = load_arrays<T>(grid, path, c);
+  auto all = nn::make_parameters<weights<>>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
+                                                   head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
+  as_floats(narrow).into(all);
+  return all;
+}
+inline weights<> load(const cleave::grid& grid, const std::string& path, const configuration& c) {
+  if (path.ends_with(".bin")) {
+    std::optional<mapped_file> file;
+    on_all_ranks([&] { file.emplace(path); });
+    return load_checkpoint(grid, *file, c);
+  }
+  if (c.element == cleave::element::bf16) return load_narrow<cleave::bfloat16>(grid, path, c);
+  if (c.element == cleave::element::f16) return load_narrow<cleave::half>(grid, path, c);
+  return load_arrays<float>(grid, path, c);
+}
+
+/// The tokens of llama2.c: bytes and their score for each.
+class token_table {
+ public:
+  token_table(const std::string& path, std::int64_t count) {
+    const mapped_file file(path);
+    const char *at = file.data(), *const end = at + file.size();
+    const auto take = [&](void* to, std::size_t bytes) {
+      if (static_cast<std::size_t>(end - at) < bytes)
+        throw std::runtime_error("llama: '" + path + "' has fewer than " + std::to_string(count) + " tokens");
+      std::memcpy(to, at, bytes);
+      at += bytes;
+    };
+    std::uint32_t longest = 0;
+    take(&longest, sizeof longest);
+    for (std::int64_t i = 0; i < count; ++i) {
+      float score = 0;
+      std::int32_t length = 0;
+      take(&score, sizeof score);
+      take(&length, sizeof length);
+      std::string token(static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(length, 0, end - at)), ' ');
+      take(token.data(), token.size());
+      ids_.emplace(token, static_cast<std::int32_t>(i));
+      tokens_.push_back(std::move(token));
+      scores_.push_back(score);
+    }
+  }
+  /// A text as tokens, after the one that begins a text: characters, or bytes, of which the pair with the highest score
+  /// is merged until none is a token.
+  std::vector<std::int32_t> tokens(const std::string& text) const {
+    constexpr std::int32_t begin = 1, first_byte = 3;
+    std::vector<std::int32_t> all{begin};
+    const std::string spaced = text.empty() ? text : " " + text;
+    for (std::size_t i = 0; i < spaced.size();) {
+      std::size_t n = 1;
+      while (n < 4 && i + n < spaced.size() && (static_cast<unsigned char>(spaced[i + n]) & 0xc0) == 0x80) ++n;
+      if (const auto found = ids_.find(spaced.substr(i, n)); found != ids_.end()) all.push_back(found->second);
+      else
+        for (std::size_t b = i; b < i + n; ++b) all.push_back(static_cast<unsigned char>(spaced[b]) + first_byte);
+      i += n;
+    }
+    while (true) {
+      float best = -std::numeric_limits<float>::infinity();
+      std::size_t where = 0;
+      std::int32_t merged = -1;
+      for (std::size_t i = 1; i + 1 < all.size(); ++i) {
+        const auto found = ids_.find(name(all[i]) + name(all[i + 1]));
+        if (found == ids_.end() || scores_[static_cast<std::size_t>(found->second)] <= best) continue;
+        best = scores_[static_cast<std::size_t>(found->second)];
+        where = i;
+        merged = found->second;
+      }
+      if (merged < 0) return all;
+      all[where] = merged;
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(where) + 1);
+    }
+  }
+  /// The bytes of a token after another one. A terminal is spared the control characters that a model may make.
+  std::string text(std::int32_t id, std::int32_t before) const {
+    std::string token = name(id);
+    if (before == 1 && !token.empty() && token[0] == ' ') token.erase(0, 1);
+    unsigned byte = 0;
+    if (token.size() == 6 && std::sscanf(token.c_str(), "<0x%02X>", &byte) == 1)
+      token = std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
+    for (char& c : token)
+      if ((c >= 0 && c < 32 && c != '\n' && c != '\t') || c == 127) c = '?';
+    return token;
+  }
+
+ private:
+  const std::string& name(std::int32_t id) const { return tokens_.at(static_cast<std::size_t>(id)); }
+
+  std::vector<std::string> tokens_{};
+  std::vector<float> scores_{};
+  std::unordered_map<std::string, std::int32_t> ids_{};
+};
+
+} // namespace llama
