@@ -157,41 +157,39 @@ inline constexpr std::int64_t most_counted = std::numeric_limits<int>::max();
 
 namespace detail {
 
-/// The parts of a shard in the order of the devices that take part; held(at) is the other box of such a device.
-/// Together the parts are the shard.
-template <class Held>
+/// The parts of a shard in the order of the devices that take part, if their blocks nest; `apart` is the layout of the
+/// parts. Together the parts are the shard.
 constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& sizes, const coordinates& here,
-                                        const box& shard, const Held& held) {
+                                        const box& shard, const layout& apart) {
   parts_in_order all;
-  const std::int64_t n = sizes.product(t.axes), elements = shard.elements();
-  const auto append = [&](std::int64_t r) {
-    const box_copy c = copy_to_packed(intersect(shard, held(moved_along(t.axes, here, r, sizes))), shard, 0);
+  const coordinates first = moved_along(t.axes, here, 0, sizes);
+  // The place of a part is a linear function of coordinates up to the end of each dim. So they are in order if along
+  // each axis the second part begins where the parts end that differ along the axes behind it.
+  device_block before({}, first, sizes);
+  before.low = before.high = first;
+  const auto append = [&](const coordinates& at) {
+    const box_copy c = copy_to_packed(intersect(shard, box_of(t.global, apart, at, sizes)), shard, 0);
     all.append(c, c.from_offset);
   };
-  append(0);
-  if (even(t, sizes) && all.elements * n == elements) {
-    // The place of equal parts is a linear function of coordinates: a step along each axis shows whether they are in
-    // order. If axes only change places, one part is all of the shard.
-    std::int64_t r = 1;
-    for (int a = max_axes; a-- > 0;) {
-      if (!t.axes.contains(a) || sizes[a] == 1) continue;
-      all.elements = r * (elements / n);
-      append(r);
-      r *= sizes[a];
-    }
-  } else {
-    for (std::int64_t r = 1; r < n && all.direct; ++r) append(r);
+  append(first);
+  for (int a = max_axes; a-- > 0;) {
+    if (!t.axes.contains(a) || sizes[a] == 1) continue;
+    all.elements = 1;
+    for (int i = 0; i < shard.rank; ++i)
+      all.elements *= intersect(shard[i], held_by(before, t.global[i], apart[i], sizes)).size();
+    coordinates second = first;
+    second[a] = 1;
+    append(second);
+    before.high[a] = static_cast<std::int32_t>(sizes[a] - 1);
   }
-  all.elements = elements;
+  all.elements = shard.elements();
   return all;
 }
 constexpr parts_in_order gathered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
-  return parts_of_shard(t, sizes, here, held_after(t, here, sizes),
-                        [&](const coordinates& at) { return held_before(t, at, sizes); });
+  return parts_of_shard(t, sizes, here, held_after(t, here, sizes), t.from);
 }
 constexpr parts_in_order scattered_parts(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
-  return parts_of_shard(t, sizes, here, held_before(t, here, sizes),
-                        [&](const coordinates& at) { return held_after(t, at, sizes); });
+  return parts_of_shard(t, sizes, here, held_before(t, here, sizes), t.to);
 }
 constexpr std::int64_t scratch_of_permute(const transfer& t, const axis_sizes& sizes, const coordinates& here) {
   std::int64_t sent = 0, received = 0;
