@@ -4,9 +4,11 @@
 // Plans that are made at run time, and their time on a machine, beside numbers that are written out here and beside
 // plans that the compiler makes.
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/gradient.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/nn/layout_rules.hpp>
+#include <cleave/nn/pipeline.hpp>
 #include <cleave/study/search.hpp>
 
 #include <gtest/gtest.h>
@@ -177,6 +179,54 @@ TEST(study, times_loops) {
   using Out = cleave::abstract<float, mesh(batch / data, hidden)>;
   EXPECT_NEAR(seconds(six, std::type_identity<Rows(Rows, W)>{}), 12 * seconds(once, std::type_identity<Out(Rows, W)>{}),
               1e-12);
+}
+
+inline constexpr cleave::dim<"next"> next_embed;
+inline constexpr cleave::dim<"stage"> stage;
+inline constexpr cleave::dim<"microbatch"> microbatch;
+constexpr auto square_layer = [](const auto& x, const auto& w) {
+  return tanh(rename(dot(x, w, embed), next_embed, embed));
+};
+template <bool Again>
+constexpr cleave::function loss_of_layers([](const auto& w, const auto& x) {
+  if constexpr (Again) return sum(scan(layer, x, w, remat(cleave::function(square_layer))));
+  else return sum(scan(layer, x, w, square_layer));
+});
+using Layers = cleave::abstract<float, mesh(layer, embed, next_embed)>;
+
+TEST(study, tells_the_model_from_what_is_computed_again) {
+  constexpr double one = 2. * 64 * 32 * 32 / 8; // a product, on one of 8 devices
+  const auto work = [&](const auto& f) {
+    const auto s = cleave::study::of<Layers(Layers, X)>(grad(f));
+    const auto p = s.plan({batch = 64, embed = 32, next_embed = 32, data = 8, model = 1});
+    const cleave::products_by_use use = p.work(simple);
+    EXPECT_DOUBLE_EQ(use.idle.flops, 0);
+    EXPECT_DOUBLE_EQ(use.model.flops + use.recomputed.flops, p.predict(simple).flops);
+    EXPECT_DOUBLE_EQ(use.model.seconds, use.model.flops / 1e9);
+    return use;
+  };
+  // Forward, and for the gradient of each operand.
+  EXPECT_DOUBLE_EQ(work(loss_of_layers<false>).model.flops, 6 * 3 * one);
+  EXPECT_DOUBLE_EQ(work(loss_of_layers<false>).recomputed.flops, 0);
+  EXPECT_DOUBLE_EQ(work(loss_of_layers<true>).model.flops, 6 * 3 * one);
+  EXPECT_DOUBLE_EQ(work(loss_of_layers<true>).recomputed.flops, 6 * one);
+}
+TEST(study, tells_the_model_from_idle_stages_and_repeated_work) {
+  using Batches = cleave::abstract<float, mesh(microbatch, batch, embed)>;
+  using Stages = cleave::abstract<float, mesh(stage / model, embed, next_embed)>;
+  constexpr cleave::function staged([](const auto& x, const auto& w) {
+    const auto pin = [](const auto& v) { return constrain(v, cleave::nn::layout_rules{mesh, stage / model}); };
+    return cleave::nn::pipeline(x, w, {stage, microbatch}, square_layer, pin);
+  });
+  const auto p = cleave::study::of<Batches(Batches, Stages)>(staged).plan(
+      {microbatch = 5, stage = 4, batch = 64, embed = 32, next_embed = 32, data = 2, model = 4});
+  // 5 microbatches, 4 stages, in 8 ticks, on 4 devices, which 2 sets of devices repeat.
+  constexpr double one = 2. * 64 * 32 * 32;
+  const cleave::products_by_use use = p.work(simple);
+  EXPECT_DOUBLE_EQ(use.model.flops, 5 * 4 * one / 8);
+  EXPECT_DOUBLE_EQ(use.idle.flops, 3 * 4 * one / 8);
+  EXPECT_DOUBLE_EQ(p.predict(simple).flops, 8 * one);
+  EXPECT_NE(p.report(simple).find("on several devices"), std::string::npos);
 }
 
 TEST(study, draws_a_timeline) {

@@ -7,12 +7,14 @@
 #include <cleave/plan/partition.hpp>
 #include <cleave/study/layout_table.hpp>
 #include <cleave/study/seconds.hpp>
+#include <cleave/study/work.hpp>
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -108,6 +110,8 @@ class studied_plan {
   std::int64_t bytes() const { return cleave::bytes(view(), at_); }
   /// The time on a machine, in seconds.
   prediction predict(const machine& m) const { return cleave::predict(view(), at_, m); }
+  /// The operations of its products by their use; `predict(m).flops` has what is left over, work that devices repeat.
+  products_by_use work(const machine& m) const { return products_->at(at_, m); }
   /// The memory of the device that needs most, in bytes.
   memory_parts memory() const { return memory_of(view(), at_); }
   /// The same with the workspace of the first device, which takes less time to find.
@@ -172,6 +176,12 @@ class studied_plan {
         whole.exposed);
     add("%.4g Tflop a device, %.1f %% of peak; %.4g GB through memory, %.4g GB received\n", whole.flops / 1e12,
         100 * whole.utilization(), whole.memory_bytes / 1e9, whole.network_bytes / 1e9);
+    const products_by_use use = work(m);
+    const double repeated = whole.flops - use.model.flops - use.recomputed.flops - use.idle.flops;
+    add("of these the model %.4g Tflop, %.1f %% of peak; computed again %.4g, in idle stages %.4g, on several devices "
+        "%.4g\n",
+        use.model.flops / 1e12, 100 * use.model.seconds / whole.seconds, use.recomputed.flops / 1e12,
+        use.idle.flops / 1e12, repeated / 1e12);
     constexpr double gib = 1 << 30;
     add("memory %.4g GiB: arguments %.4g, results %.4g (in the same memory), workspace %.4g",
         static_cast<double>(memory.total()) / gib, static_cast<double>(memory.arguments) / gib,
@@ -187,12 +197,15 @@ class studied_plan {
 
  private:
   friend class study;
-  studied_plan(program made, const sizes& at, std::vector<std::string> arguments, std::vector<std::string> results)
-      : program_(std::move(made)), at_(at), arguments_(std::move(arguments)), results_(std::move(results)) {}
+  studied_plan(program made, const sizes& at, std::vector<std::string> arguments, std::vector<std::string> results,
+               std::shared_ptr<const recorded_products> products)
+      : program_(std::move(made)), at_(at), arguments_(std::move(arguments)), results_(std::move(results)),
+        products_(std::move(products)) {}
 
   program program_;
   sizes at_;
   std::vector<std::string> arguments_, results_;
+  std::shared_ptr<const recorded_products> products_;
 };
 
 /// A function that was recorded to be planned at run time, for any layouts and sizes:
@@ -209,6 +222,7 @@ class study {
     detail::refuse(s.graph_.found);
     s.arguments_ = of_signature::arguments(names);
     s.results_ = of_signature::results();
+    s.products_ = std::make_shared<const recorded_products>(s.graph_);
     return s;
   }
 
@@ -277,7 +291,7 @@ class study {
     const sizes at = sizes_for(graph_, named);
     program made = partition(graph_, at, rule);
     detail::refuse(made.found);
-    return studied_plan(std::move(made), at, arguments_, results_);
+    return studied_plan(std::move(made), at, arguments_, results_, products_);
   }
   /// The same for the rates of a machine.
   studied_plan plan(std::initializer_list<named_size> named, const machine& m) const {
@@ -300,6 +314,7 @@ class study {
 
   graph graph_{};
   std::vector<std::string> arguments_, results_;
+  std::shared_ptr<const recorded_products> products_;
 };
 
 }} // namespace cleave::v0
