@@ -76,7 +76,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 BUDGET = {
     "version": 50, "base": 1780, "mesh": 300, "layout": 1250, "type": 500, "graph": 1650, "ops": 1610, "record": 1050,
     "cost": 2550, "program": 2350, "rules": 2330, "autodiff": 550, "expr": 4010, "propagate": 250, "plan": 7130,
-    "study": 1380, "simulate": 1950, "storage": 1750, "comm": 5380, "kernels": 4050, "distributed": 1300, "grid": 200, "execute": 5350,
+    "study": 1440, "simulate": 1950, "storage": 1750, "comm": 5380, "kernels": 4050, "distributed": 1300, "grid": 200, "execute": 5350,
     "shards": 50, "object": 150, "tensor": 3350, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000

@@ -96,6 +96,19 @@ TEST(study, plans_as_the_compiler_does) {
   EXPECT_EQ(s.plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4}).collectives(), 0);
 }
 
+TEST(study, prints_what_to_assert) {
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp).plan(
+      {batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  EXPECT_EQ(p.asserts("compiled"),
+            "static_assert(compiled.collectives() == 1);\n"
+            "static_assert(compiled.count(cleave::kind::all_reduce) == 1);\n"
+            "static_assert(compiled.bytes({batch = 64, embed = 32, hidden = 128, data = 2, model = 4}) == 6144);\n");
+  constexpr auto compiled = cleave::plan<X(X, Up, Down)>(mlp);
+  static_assert(compiled.collectives() == 1);
+  static_assert(compiled.count(cleave::kind::all_reduce) == 1);
+  static_assert(compiled.bytes({batch = 64, embed = 32, hidden = 128, data = 2, model = 4}) == 6144);
+}
+
 TEST(study, rules_are_data_and_text_and_types) {
   const cleave::layout_table rules("hidden / model , batch/data/model");
   EXPECT_EQ(rules.text(), "hidden / model, batch / data / model");
@@ -303,6 +316,18 @@ TEST(study, searches_layouts) {
           EXPECT_EQ(all.front.front().seconds, all.best.seconds);
         }
       }
+  // The front as text: the points of the picture are those of the table.
+  const auto front = searched(simple, 4096, 0, 1024);
+  const std::string table = front.table(), picture = front.svg();
+  const auto times = [](const std::string& in, std::string_view what) {
+    std::size_t n = 0;
+    for (std::size_t at = in.find(what); at != in.npos; at = in.find(what, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(times(table, "\n"), front.front.size() + 2) << table;
+  EXPECT_EQ(times(picture, "<circle"), front.front.size()) << picture;
+  EXPECT_EQ(picture.substr(0, 4) + picture.substr(picture.size() - 7), "<svg</svg>\n");
+  EXPECT_NE(front.best_asserts.find("static_assert(plan.bytes({"), std::string::npos);
   // With many rows, and a slow network, the batch takes all devices and the weights are replicated.
   const auto rows = searched(slow_network, 1 << 20, 0, 1024);
   EXPECT_EQ(rows.best.tables[1].text(), "batch / data / model");

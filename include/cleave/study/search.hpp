@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <string>
@@ -47,12 +48,54 @@ struct search_options {
 
 struct search_result {
   searched_layout best{};
+  /// `studied_plan::asserts` of the best one; its tables print themselves as C++.
+  std::string best_asserts{};
   /// Layouts of which none has less time and less memory than another: from the fastest to the smallest.
   std::vector<searched_layout> front{};
   std::int64_t plans = 0;
   /// Layouts without a plan.
   std::int64_t refused = 0;
   bool exact = false;
+
+  /// The front as a table of a document, one line for each layout.
+  std::string table() const {
+    std::string text = "| seconds | GiB | layouts |\n|---|---|---|\n";
+    for (const searched_layout& l : front) {
+      char line[64];
+      std::snprintf(line, sizeof line, "| %.4g | %.4g |", l.seconds, l.memory / (1 << 30));
+      text += line;
+      for (const layout_table& t : l.tables) text.append(" {").append(t.text()).append("}");
+      text += " |\n";
+    }
+    return text;
+  }
+  /// The front as a picture: seconds to the right, memory upwards, from zero.
+  std::string svg() const {
+    constexpr double width = 480, height = 320, edge = 40;
+    const double most_seconds = front.back().seconds, most_memory = front.front().memory;
+    std::string line, dots;
+    char text[200];
+    for (const searched_layout& l : front) {
+      const double x = edge + (width - 2 * edge) * l.seconds / most_seconds;
+      const double y = height - edge - (height - 2 * edge) * l.memory / most_memory;
+      std::snprintf(text, sizeof text, "%.1f,%.1f ", x, y);
+      line += text;
+      std::snprintf(text, sizeof text,
+                    "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%.4g s, %.4g GiB</title></circle>\n", x, y,
+                    l.seconds, l.memory / (1 << 30));
+      dots += text;
+    }
+    std::snprintf(text, sizeof text, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\">\n", width,
+                  height);
+    std::string all = text;
+    std::snprintf(text, sizeof text, "<path fill=\"none\" stroke=\"gray\" d=\"M%.0f %.0fV%.0fH%.0f\"/>\n", edge, edge,
+                  height - edge, width - edge);
+    all.append(text).append("<polyline fill=\"none\" stroke=\"black\" points=\"").append(line).append("\"/>\n");
+    std::snprintf(text, sizeof text,
+                  "<text x=\"%.0f\" y=\"%.0f\">%.3g s</text>\n<text x=\"%.0f\" y=\"%.0f\">%.3g GiB</text>\n",
+                  width - 2 * edge, height - edge / 2, most_seconds, edge, edge / 2, most_memory / (1 << 30));
+    return all.append(dots).append(text).append("</svg>\n");
+  }
 };
 
 namespace detail {
@@ -88,6 +131,7 @@ class layout_search {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (best->second == refused) raise<plan_error>(wording::no_layout_has_a_plan());
     found_.best = layout_with(best->first, best->second);
+    found_.best_asserts = planned(best->first).asserts();
     make_front();
     return found_;
   }
@@ -135,20 +179,23 @@ class layout_search {
   searched_layout layout_with(const state& s, const price& p) const {
     return {tables_of(s), std::get<1>(p), std::get<2>(p)};
   }
-  price evaluate(const state& s) {
-    const auto [at, is_new] = known_.try_emplace(s, refused);
-    if (!is_new) return at->second;
+  studied_plan planned(const state& s) const {
     study laid_out = study_;
     const std::vector<layout_table> tables = tables_of(s);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       for (const std::string& pattern : groups_[g].tensors) laid_out.lay_out(pattern, tables[g]);
       if (groups_[g].values) laid_out.constrain(tables[g]);
     }
+    policy rule = policy_of(machine_);
+    rule.takes_ties = true;
+    return laid_out.plan(indexed_span<const named_size>(sizes_.data(), sizes_.size()), rule);
+  }
+  price evaluate(const state& s) {
+    const auto [at, is_new] = known_.try_emplace(s, refused);
+    if (!is_new) return at->second;
     ++found_.plans;
     try {
-      policy rule = policy_of(machine_);
-      rule.takes_ties = true;
-      const studied_plan p = laid_out.plan(indexed_span<const named_size>(sizes_.data(), sizes_.size()), rule);
+      const studied_plan p = planned(s);
       const double bytes = static_cast<double>(p.memory_of_first_device().total());
       at->second = {limit_ > 0 ? std::max(0.0, bytes - limit_) : 0, p.predict(machine_).seconds, bytes};
     } catch (const plan_error&) {

@@ -124,6 +124,17 @@ class studied_plan {
   /// The tables of `explain` and `explain_passes`, the latter with the names of arguments and results.
   std::string explain() const { return cleave::explain(view(), at_); }
   std::string explain_passes() const { return cleave::explain_passes(view(), at_, names()); }
+  /// C++ to paste behind a plan of that name, so that it fails to compile if it has other collectives or bytes.
+  std::string asserts(std::string_view plan = "plan") const {
+    std::map<kind, int> all;
+    for (const step& s : program_.steps)
+      if (begins_collective(s)) ++all[s.move];
+    const std::string begin = "static_assert(" + std::string(plan) + ".";
+    std::string text = begin + "collectives() == " + std::to_string(collectives()) + ");\n";
+    for (const auto& [k, n] : all)
+      text += begin + "count(cleave::kind::" + std::string(name_of(k)) + ") == " + std::to_string(n) + ");\n";
+    return text + begin + "bytes({" + given_ + "}) == " + std::to_string(bytes()) + ");\n";
+  }
   /// The steps on the two queues of a device, as lines with commas: the number of the step; its queue; the collective,
   /// or the operation that the user wrote; its axes; seconds at which it begins and ends in the first iteration of its
   /// loops; how often it runs; seconds during which the device only waits for it; and bytes that it receives, in all.
@@ -198,14 +209,16 @@ class studied_plan {
  private:
   friend class study;
   studied_plan(program made, const sizes& at, std::vector<std::string> arguments, std::vector<std::string> results,
-               std::shared_ptr<const recorded_products> products)
+               std::shared_ptr<const recorded_products> products, std::string given)
       : program_(std::move(made)), at_(at), arguments_(std::move(arguments)), results_(std::move(results)),
-        products_(std::move(products)) {}
+        products_(std::move(products)), given_(std::move(given)) {}
 
   program program_;
   sizes at_;
   std::vector<std::string> arguments_, results_;
   std::shared_ptr<const recorded_products> products_;
+  /// The sizes as they were given: `batch = 64, data = 8`.
+  std::string given_;
 };
 
 /// A function that was recorded to be planned at run time, for any layouts and sizes:
@@ -288,10 +301,13 @@ class study {
       for (const named_size* other = named.begin(); other != &n; ++other)
         if (other->name == n.name && other->what == n.what) detail::size_given_again(n.name);
     }
+    std::string given;
+    for (const named_size& n : named)
+      given.append(given.empty() ? "" : ", ").append(n.name).append(" = ").append(std::to_string(n.size));
     const sizes at = sizes_for(graph_, named);
     program made = partition(graph_, at, rule);
     detail::refuse(made.found);
-    return studied_plan(std::move(made), at, arguments_, results_, products_);
+    return studied_plan(std::move(made), at, arguments_, results_, products_, std::move(given));
   }
   /// The same for the rates of a machine.
   studied_plan plan(std::initializer_list<named_size> named, const machine& m) const {
