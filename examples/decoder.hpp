@@ -5,12 +5,10 @@
 // as the output. Written once; how it is sharded is one of the tables below.
 #pragma once
 
+#include "transformer.hpp"
+
 #include <cleave/expr/gradient.hpp>
-#include <cleave/nn/blocks.hpp>
 #include <cleave/nn/embedding.hpp>
-#include <cleave/nn/feed_forward.hpp>
-#include <cleave/nn/normalization.hpp>
-#include <cleave/nn/self_attention.hpp>
 
 namespace decoder {
 
@@ -18,20 +16,10 @@ inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::axis<"model"> model;
 inline constexpr cleave::mesh mesh{data, model};
 
-inline constexpr cleave::dim<"batch"> batch;
-inline constexpr cleave::dim<"position"> position;
-inline constexpr cleave::dim<"source"> source; // a position that is looked at
+using namespace transformer;
 inline constexpr cleave::dim<"ring"> ring; // chunks of a sequence
-inline constexpr cleave::dim<"layer"> layer;
 inline constexpr cleave::dim<"stage"> stage; // of a pipeline: some layers
 inline constexpr cleave::dim<"microbatch"> microbatch; // and the parts of a batch that go through it
-inline constexpr cleave::dim<"embed"> embed;
-inline constexpr cleave::dim<"heads"> heads;
-inline constexpr cleave::dim<"head"> head;
-inline constexpr cleave::dim<"hidden"> hidden;
-inline constexpr cleave::dim<"vocabulary"> vocabulary;
-
-namespace nn = cleave::nn;
 
 // The layout of the whole model, of its parameters and of what is computed, as tables from dims to mesh axes. Batches
 // are sharded over `data`.
@@ -75,15 +63,7 @@ inline constexpr bool rings = requires { Layout.attention.ring; };
 template <auto Rules, class T = float>
 struct parameters {
   template <template <class, auto> class Tensor>
-  struct blocks {
-    nn::norm_weights<Tensor<T, Rules(layer, embed)>> before_attention;
-    nn::attention_weights<Tensor<T, Rules(layer, embed, heads, head)>, Tensor<T, Rules(layer, embed, heads, head)>,
-                          Tensor<T, Rules(layer, heads, head, embed)>>
-        attention;
-    nn::norm_weights<Tensor<T, Rules(layer, embed)>> before_feed_forward;
-    nn::linear_weights<Tensor<T, Rules(layer, embed, hidden)>, Tensor<T, Rules(layer, hidden)>> up;
-    nn::linear_weights<Tensor<T, Rules(layer, hidden, embed)>, Tensor<T, Rules(layer, embed)>> down;
-  };
+  using blocks = typename weights<Rules, T>::template biased<Tensor>;
   template <template <class, auto> class Tensor>
   struct in {
     Tensor<T, Rules(vocabulary, embed)> embedding;
@@ -92,24 +72,6 @@ struct parameters {
     nn::norm_weights<Tensor<T, Rules(embed)>> at_the_end;
   };
 };
-
-/// One layer: attention and a perceptron, each after a normalization, added to the residual stream x [batch, position,
-/// embed].
-template <auto Layout, class X, class W>
-constexpr auto layer_of(const X& x, const W& w) {
-  constexpr auto pin = [](const auto& v) { return constrain(v, Layout.activations); };
-  const auto a = nn::layer_norm(x, w.before_attention, embed);
-  const auto mixed = pin(x + nn::self_attention(a, w.attention, embed, {position, source, head},
-                                                nn::self_attention_options{Layout.attention, nn::causal{}, pin},
-                                                heads));
-  const auto f = nn::layer_norm(mixed, w.before_feed_forward, embed);
-  return pin(mixed + nn::feed_forward(f, w.up, w.down, embed, hidden, [](const auto& h) { return gelu(h); }, pin));
-}
-/// All layers.
-template <auto Layout, class X, class W>
-constexpr auto layers(const X& x, const W& weights) {
-  return nn::blocks(Layout, layer, x, weights, [](const auto& h, const auto& w) { return layer_of<Layout>(h, w); });
-}
 
 /// The scores of all words at each position: [batch, position, vocabulary].
 template <auto Layout>

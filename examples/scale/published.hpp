@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the programs about published models share: a list of runs is planned, its collectives are compared with those
+// that the program expects, and a table says what was published and what is predicted.
+#pragma once
+
+#include <cleave/study/search.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace published {
+
+struct run {
+  std::string name;
+  const cleave::study& of;
+  std::vector<cleave::named_size> sizes;
+  cleave::machine on;
+  /// The seconds of a step. 0: none were published.
+  double seconds = 0;
+  /// The collectives of the plan, by kind.
+  std::string collectives{};
+  /// The published part of the peak, with what is computed again, if there is no time. 0: none.
+  double utilization = 0;
+};
+
+inline cleave::studied_plan planned(const run& r) { return r.of.plan({r.sizes.data(), r.sizes.size()}); }
+
+/// How many collectives of each kind a plan has, over more than one device: `all_gather 4, all_reduce 1`.
+inline std::string collectives_of(const cleave::studied_plan& p) {
+  std::map<std::string, int> all;
+  for (const cleave::step& s : p.view().steps)
+    if (cleave::begins_collective(s) && p.planned_for().axes.product(s.axes) > 1)
+      ++all[std::string(cleave::name_of(s.move))];
+  std::string text;
+  for (const auto& [name, count] : all)
+    text.append(text.empty() ? "" : ", ").append(name).append(" ").append(std::to_string(count));
+  return text;
+}
+/// The axes with more than one device: `X 8, Y 16`.
+inline std::string mesh_of(const run& r) {
+  std::string text;
+  for (const auto& a : r.of.recorded().mesh.axes)
+    for (const cleave::named_size& n : r.sizes)
+      if (n.name == a.name && n.size > 1)
+        text.append(text.empty() ? "" : ", ").append(a.name).append(" ").append(std::to_string(n.size));
+  return text;
+}
+/// How well two orders agree (Spearman): 1 if they are the same.
+inline double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto rank = [](const std::vector<double>& all, double x) {
+    return static_cast<double>(std::count_if(all.begin(), all.end(), [&](double y) { return y < x; }));
+  };
+  double squares = 0;
+  const auto n = static_cast<double>(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) squares += std::pow(rank(a, a[i]) - rank(b, b[i]), 2);
+  return n > 1 ? 1 - 6 * squares / (n * (n * n - 1)) : 1;
+}
+
+/// Of the runs on one machine.
+struct errors {
+  std::vector<double> published, predicted;
+
+  void add(double said, double got) {
+    published.push_back(said);
+    predicted.push_back(got);
+  }
+  double error(std::size_t i) const { return std::abs(predicted[i] / published[i] - 1); }
+  double mean() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < published.size(); ++i) sum += error(i);
+    return sum / static_cast<double>(published.size());
+  }
+  void print(const std::string& name) const {
+    double worst = 0;
+    for (std::size_t i = 0; i < published.size(); ++i) worst = std::max(worst, error(i));
+    std::printf("%s: mean error %.1f %%, worst %.1f %%, rank correlation %.3f\n", name.c_str(), 100 * mean(),
+                100 * worst, rank_correlation(published, predicted));
+  }
+};
+
+/// What of a machine is chosen to fit published runs: no data sheet has it.
+struct constants {
+  double efficiency = 0.85, memory_efficiency = 0.8;
+  /// Bandwidth of all links, as a part of what the machine says.
+  double links = 1;
+};
+inline cleave::machine with(cleave::machine m, const constants& c) {
+  m.efficiency = c.efficiency;
+  m.memory_efficiency = c.memory_efficiency;
+  const auto scale = [&](cleave::link& l) {
+    l.bandwidth *= c.links;
+    l.far_bandwidth *= c.links;
+  };
+  scale(m.every_axis);
+  for (cleave::machine::axis_link& l : m.links) scale(l.wires);
+  return m;
+}
+struct planned_run {
+  const run* of;
+  cleave::studied_plan plan;
+};
+inline errors errors_of(const std::vector<planned_run>& runs, const constants& c) {
+  errors all;
+  for (const planned_run& r : runs) all.add(r.of->seconds, r.plan.predict(with(r.of->on, c)).seconds);
+  return all;
+}
+/// The constants with the least mean error: steps up and down, one constant at a time, in ever smaller steps.
+inline constants fitted_to(const std::vector<planned_run>& runs) {
+  constants best;
+  double least = errors_of(runs, best).mean();
+  for (double step = 0.2; step > 0.01;) {
+    bool better = false;
+    for (double constants::* what : {&constants::efficiency, &constants::memory_efficiency, &constants::links})
+      for (const double factor : {1 + step, 1 / (1 + step)}) {
+        constants other = best;
+        other.*what *= factor;
+        if (what != &constants::links) other.*what = std::min(other.*what, 1.0);
+        if (const double error = errors_of(runs, other).mean(); error < least) {
+          best = other;
+          least = error;
+          better = true;
+        }
+      }
+    if (!better) step /= 2;
+  }
+  return best;
+}
+/// Fits the constants of each machine to every other run, and says how well they predict the runs that they have not
+/// seen; then the other way around.
+inline void hold_out(const std::vector<run>& runs) {
+  std::map<std::string, std::vector<planned_run>> halves[2];
+  std::map<std::string, int> number;
+  for (const run& r : runs)
+    if (r.seconds > 0) {
+      const std::string name(r.on.name);
+      halves[number[name]++ % 2][name].push_back({&r, planned(r)});
+    }
+  for (const int half : {0, 1})
+    for (const auto& [name, seen] : halves[half]) {
+      const constants c = fitted_to(seen);
+      std::printf("%s: fitted to %zu runs: efficiency %.2f, of the memory's bandwidth %.2f, of the links' %.2f\n",
+                  name.c_str(), seen.size(), c.efficiency, c.memory_efficiency, c.links);
+      errors_of(seen, c).print("  these");
+      errors_of(halves[1 - half][name], c).print("  the others");
+    }
+}
+
+/// One line of the table.
+inline void print(const run& r, const cleave::studied_plan& p, const cleave::prediction& t, bool csv) {
+  const cleave::products_by_use use = p.work(r.on);
+  const double model = use.model.seconds / t.seconds, used = model + use.recomputed.seconds / t.seconds;
+  char said[32] = "", error[32] = "", of_peak[64];
+  std::snprintf(of_peak, sizeof of_peak, csv ? "%.1f" : "%.1f %%", 100 * used);
+  if (r.utilization > 0 && !csv)
+    std::snprintf(of_peak, sizeof of_peak, "%.1f %% (published %.1f %%)", 100 * used, 100 * r.utilization);
+  if (r.seconds > 0) {
+    std::snprintf(said, sizeof said, "%.3f", r.seconds);
+    std::snprintf(error, sizeof error, csv ? "%+.1f" : "%+.1f %%", 100 * (t.seconds / r.seconds - 1));
+  }
+  std::printf(csv ? "%s,\"%s\",%s,%.3f,%s,%.1f,%s,\"%s\",%.1f,%.1f\n"
+                  : "| %s | %s | %s | %.3f | %s | %.1f %% | %s | %s | %.1f | %.1f |\n",
+              r.name.c_str(), mesh_of(r).c_str(), said, t.seconds, error, 100 * model, of_peak,
+              collectives_of(p).c_str(), t.network_bytes / 1e9, static_cast<double>(p.memory().total()) / (1 << 30));
+}
+
+/// A main program about some runs. `search` is called for --search NAME.
+inline int publish(const char* program, const std::vector<run>& runs, int count, char** words,
+                   const std::function<void(const run&)>& search = {}) {
+  const std::string option = count > 1 ? words[1] : "";
+  const bool csv = option == "--csv";
+  if (count > 2)
+    for (const run& r : runs)
+      if (r.name == words[2]) {
+        if (option == "--report") std::printf("%s%s", planned(r).explain().c_str(), planned(r).report(r.on).c_str());
+        else if (option == "--timeline") std::printf("%s", planned(r).timeline(r.on).c_str());
+        else if (option == "--search" && search) search(r);
+        else break;
+        return 0;
+      }
+  if (option == "--hold-out" && count == 2) return hold_out(runs), 0;
+  if (count > 1 && !csv) {
+    std::printf(
+        "usage: %s [--csv | --hold-out | --report NAME | --timeline NAME%s]\nplans published models and predicts their "
+        "step times; NAME is one of:\n",
+        program, search ? " | --search NAME" : "");
+    for (const run& r : runs) std::printf("  %s\n", r.name.c_str());
+    return option == "--help" ? 0 : 2;
+  }
+  std::printf(csv ? "run,mesh,published_s,predicted_s,error_percent,model_percent,with_recomputed_percent,"
+                    "collectives,received_GB,memory_GiB\n"
+                  : "| run | mesh | published s | predicted s | error | model | with what is computed again | "
+                    "collectives | GB received | GiB |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  std::map<std::string, errors> by_machine;
+  int unexpected = 0;
+  for (const run& r : runs) {
+    const cleave::studied_plan p = planned(r);
+    const cleave::prediction t = p.predict(r.on);
+    print(r, p, t, csv);
+    if (r.seconds > 0) by_machine[std::string(r.on.name)].add(r.seconds, t.seconds);
+    if (collectives_of(p) != r.collectives) {
+      std::fprintf(stderr, "%s: expected the collectives \"%s\", got \"%s\"\n", r.name.c_str(), r.collectives.c_str(),
+                   collectives_of(p).c_str());
+      ++unexpected;
+    }
+  }
+  if (!csv)
+    for (const auto& [name, all] : by_machine) all.print(name);
+  return unexpected == 0 ? 0 : 1;
+}
+
+} // namespace published
