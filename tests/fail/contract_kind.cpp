@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a collective that the contract forbids" contract_broken line<@here> op=dot collective=all_gather
+// expect: "repair=cleave::abstract<float, mesh(batch / data, hidden / model)>"
+// repair: cleave::abstract<float, mesh(batch / data, hidden)>
 // mend: Ask for the result as the operation leaves it, `mesh(batch / data, hidden / model)`, or take the kind out of
 // mend: the contract.
 #include "names.hpp"

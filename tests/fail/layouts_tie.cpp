@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cost the same; constrain it to choose" layouts_tie line<@here> op=add dim=batch
+// expect: "repair=constrain(a + b, mesh(batch / data, embed))" "repair=constrain(a + b, mesh(batch, embed / data))"
+// repair: a + b
 // mend: Choose a layout: `exp(constrain(a + b, mesh(batch / data)))`.
 #include "names.hpp"
 

@@ -110,9 +110,12 @@ struct plan_of {
     const graph g = recording<Body, Signature>::record();
     program p;
     if (g.found.ok()) p.found = check_sizes(g, indexed_span<const named_size>(expected.begin(), expected.end()));
-    if (!p.found.ok()) return p;
+    if (p.found.ok()) p = plan_for(g);
+    return p;
+  }
+  static constexpr program plan_for(const graph& g) {
     const sizes hints = hints_for(g);
-    p = partition(g, hints, rule);
+    program p = partition(g, hints, rule);
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
@@ -122,7 +125,11 @@ struct plan_of {
       const graph g = recording<Body, Signature>::record();
       if (!g.found.ok()) return repairs_of(g, hints_for(g));
       const program p = make();
-      return kept_contract(p, p.found, hints_for(g));
+      const sizes hints = hints_for(g);
+      layout_search other(g, hints, [](const graph& changed) { return plan_for(changed); });
+      if (p.found.fault == fault::layouts_tie) return other.constrained(p.found);
+      const repair_list tightest = kept_contract(p, p.found, hints);
+      return tightest.count == 0 && p.found.fault == fault::contract_broken ? other.produced(p, p.found.dim) : tightest;
     }();
   };
   static constexpr const auto& frozen = detail::frozen_or_reported<plan_of>::value;

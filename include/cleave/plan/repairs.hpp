@@ -23,6 +23,15 @@ struct repair {
     const char digit = narrowed('0' + number % 10);
     add(std::string_view(&digit, 1));
   }
+  /// `mesh(row / data, col)`
+  constexpr void add(const graph& g, const tensor_type& type, const layout& where) {
+    add("mesh(");
+    for (int i = 0; i < type.rank; ++i) {
+      add(i == 0 ? "" : ", "), add(g.dims[type[i]].name);
+      for (int j = 0; j < where[i].size(); ++j) add(" / "), add(g.mesh.axes[as_size(where[i][j])].name);
+    }
+    add(")");
+  }
   constexpr std::string_view view() const { return {text, size}; }
 };
 /// The repairs that pass the check, at most two.
@@ -133,14 +142,9 @@ class repair_search {
   }
   constexpr repair resharded(int k, const node& from, const layout& to) const {
     repair r;
-    r.add("reshard("), r.add(letters[k]), r.add(", mesh(");
-    for (int i = 0; i < from.type.rank; ++i) {
-      if (i != 0) r.add(", ");
-      r.add(g_.dims[from.type[i]].name);
-      const axis_list axes = to[i];
-      for (int j = 0; j < axes.size(); ++j) r.add(" / "), r.add(g_.mesh.axes[as_size(axes[j])].name);
-    }
-    r.add("))");
+    r.add("reshard("), r.add(letters[k]), r.add(", ");
+    r.add(g_, from.type, to);
+    r.add(")");
     const path p = find_path(shape_of(from.type, sizes_), size_of(from.type.element), from.pin, to, sizes_.axes,
                              policy::time());
     r.bytes = p.price.bytes;
@@ -159,6 +163,79 @@ class repair_search {
 /// Repairs of the operation that was refused, computed for its operands. Each was recorded again and passed. A graph of
 /// a derivative has none, since the user wrote no such operation.
 constexpr repair_list repairs_of(const graph& g, const sizes& s) { return detail::repair_search(g, s).run(); }
+
+/// Other layouts with which a graph has a plan that keeps its contracts. `plan` plans a graph.
+template <class Plan>
+class layout_search {
+ public:
+  constexpr layout_search(const graph& g, const sizes& s, const Plan& plan) : g_(g), sizes_(s), plan_(plan) {}
+
+  /// Of an operation for which two layouts cost the same: those that its operands have.
+  constexpr repair_list constrained(const verdict& found) {
+    for (std::size_t v = 0; v < g_.nodes.size(); ++v) {
+      const node& n = g_.nodes[v];
+      if (n.gradient || n.arity != 2 || n.where.line != found.where.line || name_of(n.code) != found.op) continue;
+      for (int k = 0; k < n.arity; ++k) {
+        graph other = g_;
+        node& pinned = other.nodes[v];
+        pinned.pin = brought(n.in.items[k], n.type);
+        pinned.pinned = narrowed((1u << n.type.rank) - 1u);
+        repair r;
+        r.add("constrain(");
+        if (const std::string_view sign = entry_of(n.code).sign; sign.empty()) r.add(name_of(n)), r.add("(a, b), ");
+        else r.add("a "), r.add(sign), r.add(" b, ");
+        r.add(g_, n.type, pinned.pin);
+        r.add(")");
+        push(r, other);
+      }
+      break;
+    }
+    return found_;
+  }
+  /// Of a result that a forbidden collective makes: its type in the layout of the value that this collective moves.
+  constexpr repair_list produced(const program_view& p, std::string_view forbidden) {
+    for (const step& s : p.steps) {
+      if (s.kind != step_kind::move || name_of(s.move) != forbidden || p.buffers[s.out].role != role::output) continue;
+      const std::size_t result = p.buffers[s.out].index;
+      const buffer& from = p.buffers[s.in[0]];
+      if (from.where.is_partial() || result >= g_.output_layouts.size() || !(from.type == g_.output_types[result]))
+        continue;
+      graph other = g_;
+      other.output_layouts[result] = from.where;
+      repair r;
+      r.add("cleave::abstract<");
+      r.add(from.type.element == element::f64 ? "double, " : "float, ");
+      r.add(g_, from.type, from.where);
+      r.add(">");
+      if (from.type.element == element::f64 || from.type.element == element::f32) push(r, other);
+    }
+    return found_;
+  }
+
+ private:
+  constexpr void push(repair& r, const graph& other) {
+    if (found_.count == std::size(found_.of)) return;
+    const program p = plan_(other);
+    if (!p.found.ok()) return;
+    r.bytes = bytes(p, sizes_);
+    found_.of[found_.count++] = r;
+  }
+  /// The layout that the user wrote for an operand, or for what it is computed from.
+  constexpr layout brought(node_id v, const tensor_type& type) const {
+    while (g_.nodes[v].pinned == 0 && g_.nodes[v].arity > 0) v = g_.nodes[v].in.items[0];
+    const node& n = g_.nodes[v];
+    layout l;
+    for (int i = 0; i < type.rank; ++i)
+      for (int from = 0; from < n.type.rank; ++from)
+        if (n.type[from] == type[i]) l.set(i, n.pin[from]);
+    return l;
+  }
+
+  const graph& g_;
+  const sizes& sizes_;
+  Plan plan_;
+  repair_list found_{};
+};
 
 /// The tightest contract of the same kind that the plan keeps.
 constexpr repair_list kept_contract(const program_view& p, const verdict& found, const sizes& at) {
