@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: types ternary_of_members.cpp:@here
+// expect-gcc: "operands to '?:' have different types"
+// expect-clang: "incompatible operand types"
+// of: the compiler
+// mend: Tensors with other dims or layouts have other types. Write `if constexpr`, or, if a value decides,
+// mend: `select(along_x, g.dx, g.dy)`.
+#include "names.hpp"
+
+using namespace fail_test;
+
+struct slopes {
+  X dx;
+  cleave::abstract<float, mesh(batch / model, embed)> dy;
+};
+constexpr cleave::function f([](auto g) {
+  constexpr bool along_x = true;
+  return along_x ? g.dx : g.dy; // here
+});
+constexpr auto plan = cleave::plan<X(slopes)>(f);
+static_assert(plan.collectives() == 0);
+
+int main() {}
