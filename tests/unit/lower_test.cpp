@@ -534,6 +534,42 @@ TEST(Lower, ValuesWithinAPassAreNotStored) {
   EXPECT_EQ(workspace_with(true), 256 / 4 * 64 * 4);
 }
 
+TEST(Lower, PassesGrowBeyondTheirLimitsIfTheyEndWithinThem) {
+  // Eight values that the last map alone reads with both operands: more results than a pass may have.
+  const auto passes = [](bool all_are_read) {
+    lowered l;
+    const named_dims where{{batch, x}, {embed, ""}};
+    const value a = l.input(where), b = l.input(where);
+    value total = a, products = b;
+    for (int i = 0; i < 8; ++i) {
+      const value one = tanh(a * (b + static_cast<float>(i)));
+      total = total + one * b;
+      products = products * (one - a);
+      if (all_are_read) l.output(one, where);
+    }
+    l.output(total, where);
+    l.output(products, where);
+    l.choose_strategies();
+    const program p = allocate(joined(l));
+    EXPECT_TRUE(verify(p));
+    return results_of_passes(p);
+  };
+  EXPECT_EQ(passes(false), std::vector<std::size_t>{2});
+  const std::vector<std::size_t> parts = passes(true);
+  EXPECT_GT(parts.size(), 1u);
+  for (std::size_t results : parts) EXPECT_LE(results, std::size_t{max_results});
+}
+
+TEST(Lower, IndicesThatMeetValuesStayAlone) {
+  lowered l;
+  const named_dims where{{batch, x}, {embed, ""}};
+  const value a = l.input(where), b = l.input(where);
+  l.output(a * b, where);
+  l.output(select(iota(a, embed) == cast(b, element::i32), a, b), where);
+  l.choose_strategies();
+  EXPECT_EQ(results_of_passes(allocate(joined(l))), (std::vector<std::size_t>{1, 1}));
+}
+
 TEST(Lower, PassesKeepTheOrderOfWhatDepends) {
   const named_dims where{{batch, x}, {embed, ""}};
   const auto passes = [&](auto record) {

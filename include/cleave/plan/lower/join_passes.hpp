@@ -16,6 +16,9 @@ namespace cleave { inline namespace v0 { namespace lowering {
 /// The most arrays that a pass with several results reads and writes: a pass with 12 operands and one result is faster
 /// than two passes, and one with 16 operands is slower (most_arrays).
 inline constexpr std::size_t most_arrays_in_pass = most_arrays + 2;
+/// The most results and arrays of a pass on the way: values that are read by later maps alone are not stored once these
+/// are part of the pass.
+inline constexpr std::size_t most_results_on_the_way = 24, most_arrays_on_the_way = 48;
 /// How many steps after a map are looked at.
 inline constexpr std::size_t most_steps_ahead = 48;
 
@@ -37,7 +40,7 @@ class pass_joining {
         i = pass_.end;
         continue;
       }
-      while (grow()) any = true;
+      while (grow_within_limits()) any = true;
       // Steps that were brought before the pass are next.
       i = pass_.first > i ? i : pass_.end;
     }
@@ -67,8 +70,8 @@ class pass_joining {
     }
   }
 
-  /// Whether a step is a map to a shard that computes something, or a pass of such. Expressions with indices stay
-  /// alone: they are cut where a condition on the index changes.
+  /// Whether a step is a map to a shard that computes something, or a pass of such. Other expressions with indices than
+  /// those that compare them with numbers stay alone.
   constexpr bool may_take_part(std::size_t i) const {
     const step& s = steps_.at[i];
     if (s.kind != step_kind::map || s.keeps || s.loop.rank == 0 || s.in.empty()) return false;
@@ -77,7 +80,18 @@ class pass_joining {
     const fused_op* const ops = e_.made.fused_ops.data() + s.first_op;
     if (copies(s)) return false;
     for (std::size_t t = 0; t < s.ops; ++t)
-      if (rules::is_index(ops[t].code)) return false;
+      if (rules::is_index(ops[t].code)) return compares_integers(ops, s.ops);
+    return true;
+  }
+  /// Whether the integers of an expression are indices and numbers: none is loaded or converted.
+  constexpr bool compares_integers(const fused_op* ops, std::size_t count) const {
+    for (std::size_t t = 0; t < count; ++t) {
+      const fused_op& o = ops[t];
+      const bool integer = is_integer(o.type);
+      if (is_of_user(o.code) || (integer && o.code == op::input)) return false;
+      for (int k = 0; k < arity_of(o.code); ++k)
+        if (is_integer(ops[o.in[as_size(k)]].type) ? !integer && o.type != element::boolean : integer) return false;
+    }
     return true;
   }
   constexpr bool copies(const step& s) const {
@@ -100,8 +114,34 @@ class pass_joining {
     return false;
   }
 
-  /// Joins the next map or pass that fits; false if there is none.
-  constexpr bool grow() {
+  /// Joins maps or passes until the pass is within the limits again; false if there are no such.
+  constexpr bool grow_within_limits() {
+    limited_ = false;
+    if (grow(false)) return true;
+    if (!limited_) return false;
+    const stretch pass = pass_;
+    indexed_vector<step> steps = steps_;
+    indexed_vector<std::size_t> reads = reads_, writes = writes_;
+    const std::size_t gone = gone_.size();
+    while (grow(true))
+      if (is_within_limits()) return true;
+    pass_ = pass;
+    steps_ = std::move(steps);
+    reads_ = std::move(reads);
+    writes_ = std::move(writes);
+    gone_.resize(gone);
+    return false;
+  }
+  constexpr bool is_within_limits() const {
+    const std::size_t results = pass_.end - pass_.first;
+    if (results > max_results || arrays_of(last()) + results > most_arrays_in_pass) return false;
+    for (std::size_t m = pass_.first; m < pass_.end; ++m)
+      if (at(steps_.at[m].out).type.element != at(last().out).type.element) return false;
+    return true;
+  }
+
+  /// Joins the next map or pass that fits, or that does when limits do not count; false if there is none.
+  constexpr bool grow(bool beyond_limits) {
     const std::size_t count = steps_.size(), ahead = pass_.end + most_steps_ahead,
                       limit = ahead < count ? ahead : count;
     const step* const steps = steps_.data();
@@ -116,7 +156,7 @@ class pass_joining {
       // Constant evaluation pays for each call: most maps have another loop.
       const step &s = steps[j], &head = steps[pass_.first];
       if (s.in_loop != head.in_loop || s.loop.rank != head.loop.rank || s.loop.dims != head.loop.dims) continue;
-      const bool joins = fits(next) && may_take_part(j);
+      const bool joins = fits(next, beyond_limits) && may_take_part(j);
       const std::size_t m = joins ? none : copied_by(steps[j]);
       if ((!joins && m == none) || !comes_free_of_others(next)) continue;
       const std::size_t number = m - pass_.first;
@@ -157,11 +197,9 @@ class pass_joining {
   }
 
   /// Whether a map, or a pass, can run in the pass and shares enough with it.
-  constexpr bool fits(const stretch& next) const {
+  constexpr bool fits(const stretch& next, bool beyond_limits) {
     const step &head = steps_.at[pass_.first], &s = steps_.at[next.first];
-    if (s.kind != step_kind::map || s.in_loop != head.in_loop || s.space != head.space ||
-        !same_order(s.loop, head.loop) || at(s.out).type.element != at(head.out).type.element)
-      return false;
+    if (s.space != head.space || !same_order(s.loop, head.loop)) return false;
     // The results of the pass that the others read, and how many of them no other step does.
     std::size_t shared = 0, passed_on = 0;
     for (std::size_t m = pass_.first; m < pass_.end; ++m) {
@@ -190,8 +228,22 @@ class pass_joining {
       else if (at(b).type.set() == s.loop.set()) ++shared;
     }
     const std::size_t results = pass_.end - pass_.first + next.end - next.first - passed_on;
-    return shared > 0 && loads <= max_operands && results <= max_results && arrays + results <= most_arrays_in_pass &&
-           std::size_t{last().ops} + steps_.at[next.end - 1].ops < 0xFFFF;
+    if (shared == 0 || loads > max_operands || results > most_results_on_the_way ||
+        arrays + results > most_arrays_on_the_way)
+      return false;
+    const step &end = steps_.at[pass_.end - 1], &next_end = steps_.at[next.end - 1];
+    if (std::size_t{end.ops} + next_end.ops >= 0xFFFF || indices_of(end) + indices_of(next_end) > max_indices)
+      return false;
+    const bool within = results <= max_results && arrays + results <= most_arrays_in_pass &&
+                        at(s.out).type.element == at(head.out).type.element;
+    limited_ = limited_ || !within;
+    return within || beyond_limits;
+  }
+  constexpr std::size_t indices_of(const step& s) const {
+    const fused_op* const ops = e_.made.fused_ops.data() + s.first_op;
+    std::size_t n = 0;
+    for (std::size_t t = 0; t < s.ops; ++t) n += rules::is_index(ops[t].code) ? 1u : 0u;
+    return n;
   }
   /// Whether a value in memory is needed for the next map alone.
   constexpr bool is_passed_on(std::size_t memory) const {
@@ -390,6 +442,8 @@ class pass_joining {
   emitted& e_;
   indexed_vector<step>& steps_;
   stretch pass_{};
+  /// Whether a map does not fit for the limits alone.
+  bool limited_ = false;
   /// Of the steps between the pass and a later one: those that stay after the pass, and the others.
   indexed_vector<std::size_t> after_{}, before_{};
   /// By memory: how many steps read it, of which a pass is one, and how many write it.
