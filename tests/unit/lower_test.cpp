@@ -560,6 +560,24 @@ TEST(Lower, PassesGrowBeyondTheirLimitsIfTheyEndWithinThem) {
   for (std::size_t results : parts) EXPECT_LE(results, std::size_t{max_results});
 }
 
+TEST(Lower, ConditionsAtFacesAreNotStored) {
+  // The mirrored field of both dims, read in a corner by two results.
+  lowered l;
+  const named_dims where{{batch, ""}, {embed, ""}};
+  const value a = l.input(where), b = l.input(where);
+  const auto mirrored = [&](const value& v, dim_ref d) {
+    return select(iota(v, d) < 1, -shift(v, d, 1, border::edge), shift(v, d, 1, border::edge));
+  };
+  const value corner = mirrored(mirrored(a, batch), embed);
+  l.output(corner * b, where);
+  l.output(tanh(corner) - b, where);
+  l.choose_strategies();
+  const program p = allocate(joined(l));
+  EXPECT_TRUE(verify(p));
+  EXPECT_EQ(results_of_passes(p), std::vector<std::size_t>{2});
+  EXPECT_EQ(std::ranges::count(p.steps, step_kind::exchange, &step::kind), 1);
+}
+
 TEST(Lower, IndicesThatMeetValuesStayAlone) {
   lowered l;
   const named_dims where{{batch, x}, {embed, ""}};

@@ -8,6 +8,7 @@
 #include <cleave/graph/order.hpp>
 #include <cleave/graph/permute_earlier.hpp>
 #include <cleave/graph/permute_later.hpp>
+#include <cleave/graph/shift_earlier.hpp>
 
 #include <bit>
 #include <optional>
@@ -297,6 +298,14 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
         rewritten = true;
       }
     }
+    if (compose && n.maps != 0 && detail::shifted_choice::chooses(kept[n.in.items[0]].code))
+      if (detail::shifted_choice choice{to, n}; choice.applies()) {
+        to.nodes.reserve(to.nodes.size() + count - v + choice.made);
+        n = choice.at(n.in[0]);
+        kept = to.nodes.data();
+        made = narrowed(to.nodes.size());
+        rewritten = true;
+      }
     const bool runs = n.code == op::cumulative || n.code == op::sort;
     if ((n.maps != 0 || runs) && detail::gives_its_operand(to, n)) {
       now[v] = n.in.items[0];
