@@ -32,7 +32,7 @@ CHAPTERS = [
                                       ("layout/blocks.hpp", ["nests"])]),
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
     ("Plans", "", [("plan/plan.hpp", ["plan", "planned"]),
-                   ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "without_overlap", "PlanOption"]),
+                   ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "all_sizes_expected", "without_overlap", "PlanOption"]),
                    "plan/explain.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
     ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/mathematics.hpp", "expr/reductions.hpp"]),

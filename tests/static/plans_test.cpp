@@ -44,6 +44,11 @@ static_assert(cleave::plan<X(X, Up, Down)>(bare, cleave::at_most_workspace<32 * 
                                            cleave::expect<model, 4>{}, cleave::expect<batch, 64>{},
                                            cleave::expect<embed, 16>{}, cleave::expect<hidden, 32>{})
                   .workspace() == 32 * 8 * 4);
+// Sizes that are guessed can be forbidden.
+static_assert(cleave::plan<X(X, Up, Down)>(bare, cleave::all_sizes_expected{}, cleave::expect<data, 2>{},
+                                           cleave::expect<model, 4>{}, cleave::expect<batch, 64>{},
+                                           cleave::expect<embed, 16>{}, cleave::expect<hidden, 32>{})
+                  .collectives() == 1);
 // A product that is read again is not written over.
 constexpr cleave::function again([](auto x, auto up, auto down) {
   const auto h = dot(x, up, embed);

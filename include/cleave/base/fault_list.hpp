@@ -173,6 +173,7 @@ CLEAVE_FAULT(not_a_whole_number,
 CLEAVE_FAULT(
     fraction_into_integers,
     "a floating-point number is written into a tensor of integers or bools; convert it first: static_cast<int>(number)")
+CLEAVE_FAULT(size_not_expected, "the plan has to know a size for each dim and axis, and none is expected for this one")
 CLEAVE_FAULT(size_is_fixed, "a size is given for a dim or an axis whose type fixes another one")
 CLEAVE_FAULT(
     results_in_tuple,

@@ -47,6 +47,20 @@ constexpr verdict check_sizes(const Sized& g, indexed_span<const named_size> nam
   }
   return {};
 }
+/// Whether each dim and axis has a size that is fixed, named, or follows from others: nothing, or the fault.
+template <class Sized>
+constexpr verdict check_all_known(const Sized& g, indexed_span<const named_size> named) {
+  for (int a = 0; a < g.mesh.size(); ++a) {
+    bool known = g.mesh.axes[a].size != dynamic;
+    for (const named_size& n : named) known = known || n.is_of_axis(g.mesh.axes[a].name);
+    if (!known) return {fault::size_not_expected, {}, {}, {}, g.mesh.axes[a].name};
+  }
+  sizes known;
+  set_known_extents(g, named, known);
+  for (std::size_t d = 0; d < g.dims.size(); ++d)
+    if (known.dims[d] == dynamic) return {fault::size_not_expected, {}, {}, g.dims[d].name};
+  return {};
+}
 /// Whether a graph or plan has the dim or the axis of that name.
 template <class Sized>
 constexpr bool has_name(const Sized& g, const named_size& n) {

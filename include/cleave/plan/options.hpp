@@ -40,6 +40,11 @@ template <auto Name, auto Size>
 struct expect : option_tag {
   static constexpr named_size size = (Name = Size);
 };
+/// A contract: each dim and axis whose size is known only at run time has an `expect`, or follows from others. Otherwise
+/// a plan is made for sizes that are guessed: right for all sizes, but perhaps slow for yours.
+struct all_sizes_expected : option_tag {
+  static constexpr bool needs_sizes = true;
+};
 
 /// Plans for the fewest bytes instead of the least time. Products are repeated at most `Repeat` times. The search tries
 /// at most `Effort` changes beyond the first plan (see policy).
@@ -137,6 +142,7 @@ struct body_with {
 template <class Body, class... Options>
 struct option_list {
   static constexpr std::size_t count = sizeof...(Options);
+  static constexpr bool needs_sizes = (requires { Options::needs_sizes; } || ...);
   static constexpr void each([[maybe_unused]] auto&& f) { (f(Options{}), ...); }
   static constexpr verdict check(const program_view& p, const sizes& at) { return check_contract<Options...>(p, at); }
 };

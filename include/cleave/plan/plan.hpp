@@ -109,7 +109,9 @@ struct plan_of {
   static constexpr program make() {
     const graph g = recording<Body, Signature>::record();
     program p;
-    if (g.found.ok()) p.found = check_sizes(g, indexed_span<const named_size>(expected.begin(), expected.end()));
+    const indexed_span<const named_size> named(expected.begin(), expected.end());
+    if (g.found.ok()) p.found = check_sizes(g, named);
+    if (options::needs_sizes && g.found.ok() && p.found.ok()) p.found = check_all_known(g, named);
     if (p.found.ok()) p = plan_for(g);
     return p;
   }
