@@ -13,7 +13,7 @@
 
 #include <cleave/nn/mixture_of_experts.hpp>
 
-namespace {
+namespace scale_mixture {
 
 using namespace training;
 
@@ -130,9 +130,10 @@ published::run run(const char* name, std::int64_t layers, std::int64_t experts, 
                         : "all_reduce 52, all_to_all 8"};
 }
 
-} // namespace
+} // namespace scale_mixture
 
 int main(int count, char** given) {
+  using namespace scale_mixture;
   return published::publish("scale_mixture",
                             {run("600B, 2048 experts, 36 layers", 36, 2048, 2048, 1 / 0.72),
                              run("200B, 2048 experts, 12 layers", 12, 2048, 2048, 1 / 2.15),

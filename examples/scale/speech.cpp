@@ -10,7 +10,7 @@
 
 #include <cleave/expr/movement.hpp>
 
-namespace {
+namespace scale_speech {
 
 using namespace training;
 
@@ -84,9 +84,10 @@ published::run run(const char* name, std::int64_t stages, std::int64_t x, std::i
           collectives};
 }
 
-} // namespace
+} // namespace scale_speech
 
 int main(int count, char** given) {
+  using namespace scale_speech;
   return published::publish(
       "scale_speech",
       {run("Conformer 8B, 4 stages", 4, 8, 4,

@@ -10,7 +10,7 @@
 
 #include <cleave/expr/movement.hpp>
 
-namespace {
+namespace scale_vision {
 
 using namespace training;
 
@@ -75,9 +75,10 @@ published::run run(const char* name, const cleave::study& how, std::int64_t imag
           collectives};
 }
 
-} // namespace
+} // namespace scale_vision
 
 int main(int count, char** given) {
+  using namespace scale_vision;
   return published::publish(
       "scale_vision",
       {run("ViT-22B by model", with_model, 4096, 64, 16,

@@ -12,7 +12,7 @@
 
 #include <array>
 
-namespace {
+namespace scale_weather {
 
 namespace nn = cleave::nn;
 
@@ -76,9 +76,10 @@ published::run run(const char* name, std::int64_t side, std::int64_t examples, s
           collectives};
 }
 
-} // namespace
+} // namespace scale_weather
 
 int main(int count, char** given) {
+  using namespace scale_weather;
   return published::publish("scale_weather",
                             {run("MetNet-2 on 16x4x4", 512, 16, 4, 4, "all_reduce 30, exchange 27"),
                              run("MetNet-2 on 8x16x16", 512, 8, 16, 16, "all_reduce 30, exchange 27"),
