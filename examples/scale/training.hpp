@@ -18,8 +18,8 @@ namespace training {
 
 using namespace transformer;
 
-/// `Layers` are the weights of the layers, `Norm` those of the last normalization; `Table` says how the embedding table is
-/// sharded.
+/// `Layers` are the weights of the layers, `Norm` those of the last normalization; `Table` says how the embedding table
+/// is sharded.
 template <template <template <class, auto> class> class Layers, template <template <class, auto> class> class Norm,
           auto Table>
 struct model {

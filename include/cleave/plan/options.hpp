@@ -40,8 +40,8 @@ template <auto Name, auto Size>
 struct expect : option_tag {
   static constexpr named_size size = (Name = Size);
 };
-/// A contract: each dim and axis whose size is known only at run time has an `expect`, or follows from others. Otherwise
-/// a plan is made for sizes that are guessed: right for all sizes, but perhaps slow for yours.
+/// A contract: each dim and axis whose size is known only at run time has an `expect`, or follows from others.
+/// Otherwise a plan is made for sizes that are guessed: right for all sizes, but perhaps slow for yours.
 struct all_sizes_expected : option_tag {
   static constexpr bool needs_sizes = true;
 };
