@@ -146,7 +146,8 @@ extern "C" int MPI_Testsome(int n, MPI_Request all[], int* some, int which[], MP
   return is_reversed() ? MPI_SUCCESS : PMPI_Testsome(n, all, some, which, MPI_STATUSES_IGNORE);
 }
 
-namespace {
+// Not without a name: fields of an aggregate have the names of its objects.
+namespace injected_run {
 
 inline constexpr cleave::axis<"data"> data;
 inline constexpr cleave::mesh mesh{data};
@@ -338,7 +339,7 @@ class program {
   Number n_;
 };
 
-} // namespace
+} // namespace injected_run
 
 int main(int argc, char** argv) {
   int provided = 0;
@@ -352,7 +353,7 @@ int main(int argc, char** argv) {
   {
     const Kokkos::ScopeGuard kokkos(argc, argv);
     try {
-      program(argc > 1 ? argv[1] : "").run();
+      injected_run::program(argc > 1 ? argv[1] : "").run();
     } catch (const std::exception& e) {
       std::printf("rank %d: told: %s\n", own_rank, e.what());
       std::fflush(stdout);
