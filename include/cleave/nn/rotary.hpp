@@ -40,7 +40,8 @@ constexpr value rotary(operand x, operand at, dim_ref head, const rotation& how)
   if (!detail::is_literally(how.factor, 1)) {
     constexpr double turn = 6.283185307179586;
     const value waves = rate * how.context / turn; // in the context
-    const value keeps = minimum(maximum((waves - how.low) / (how.high - how.low), 0.0), 1.0);
+    const value between = zeros_like(rate) + how.high - how.low; // both may be literals
+    const value keeps = minimum(maximum((waves - how.low) / between, 0.0), 1.0);
     rate = rate * (keeps + (1.0 - keeps) / how.factor);
   }
   tensor_type angles = in.at(at.from).type;
