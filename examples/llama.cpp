@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goes on with texts by a published model like Llama: prompts are read at once, then each token is computed from a cache
-// of keys and values. Reads the checkpoints of llama2.c and safetensors files.
+// Goes on with texts by a published model like Llama: prompts are read at once, then each token is computed from a
+// cache of keys and values. Reads the checkpoints of llama2.c and safetensors files.
 #include "llama.hpp"
 #include "llama_files.hpp"
 #include "progress.hpp"
@@ -53,14 +53,15 @@ class decoder {
     count_ = static_cast<std::int64_t>(begins.size());
     begin_ = places(grid_, {count_});
     begin_.fill_by([&](const auto& at) { return begins[static_cast<std::size_t>(at[0])]; });
-    cache_ = nn::make_parameters<cache>(grid_, {layer = config_.layers, sequence = count_, source = room,
-                                                heads = config_.heads, head = config_.head});
+    room_ = static_cast<std::int32_t>(room);
+    cache_ = nn::make_parameters<cache>(grid_, {sequence = count_, source = sources(room), heads = config_.heads,
+                                                head = config_.head});
     next_ = 0;
   }
   /// Reads as many further tokens of each sequence, and gives the scores after the last of them.
   std::vector<float> last(const std::vector<std::int32_t>& ids) {
     last_scores scores(grid_, {count_, config_.vocabulary});
-    step<false>(weights_, cache_, filled(ids), begin_, next_, config_.all).into(scores, cache_);
+    step<false>(weights_, cache_, filled(ids), begin_, next_, room_, config_.all).into(scores, cache_);
     next_ += static_cast<std::int32_t>(static_cast<std::int64_t>(ids.size()) / count_);
     return scores.to_global();
   }
@@ -68,20 +69,22 @@ class decoder {
   std::vector<float> all(const std::vector<std::int32_t>& ids) {
     const std::int64_t length = static_cast<std::int64_t>(ids.size()) / count_;
     all_scores scores(grid_, {count_, length, config_.vocabulary});
-    step<true>(weights_, cache_, filled(ids), begin_, next_, config_.all).into(scores, cache_);
+    step<true>(weights_, cache_, filled(ids), begin_, next_, room_, config_.all).into(scores, cache_);
     next_ += static_cast<std::int32_t>(length);
     return scores.to_global();
   }
   std::string plan(std::int64_t room) const {
-    constexpr auto made =
-        cleave::plan<std::tuple<last_scores, cache>(weights<>, cache, tokens, places, std::int32_t, numbers<float>)>(
-            step<false>);
-    return explain(made, {sequence = count_, position = 1, source = room, layer = config_.layers, embed = config_.embed,
-                          heads = config_.heads, group = config_.group, head = config_.head, hidden = config_.hidden,
-                          vocabulary = config_.vocabulary, data = grid_.size(data), model = grid_.size(model)});
+    constexpr auto made = cleave::plan<std::tuple<last_scores, cache>(weights<>, cache, tokens, places, std::int32_t,
+                                                                      std::int32_t, numbers<float>)>(step<false>);
+    return explain(made, {sequence = count_, position = 1, source = sources(room), layer = config_.layers,
+                          embed = config_.embed, heads = config_.heads, group = config_.group, head = config_.head,
+                          hidden = config_.hidden, vocabulary = config_.vocabulary, data = grid_.size(data),
+                          model = grid_.size(model)});
   }
 
  private:
+  /// Those of all layers, and at least a span.
+  std::int64_t sources(std::int64_t room) const { return std::max(config_.layers * room, span.ref.extent); }
   tokens filled(const std::vector<std::int32_t>& ids) const {
     const std::int64_t length = static_cast<std::int64_t>(ids.size()) / count_;
     tokens made(grid_, {count_, length});
@@ -95,7 +98,7 @@ class decoder {
   cache cache_{};
   places begin_{};
   std::int64_t count_ = 0;
-  std::int32_t next_ = 0;
+  std::int32_t next_ = 0, room_ = 0;
 };
 
 /// The largest difference of two lists of scores, over the largest score; infinite if there is a number that is none.

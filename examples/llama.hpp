@@ -28,7 +28,9 @@ inline constexpr cleave::mesh mesh{data, model};
 
 inline constexpr cleave::dim<"sequence"> sequence;
 inline constexpr cleave::dim<"position"> position; // of the tokens of a call
-inline constexpr cleave::dim<"source"> source; // of the cache
+/// Of the cache: those of the first layer, of the second and so on.
+inline constexpr cleave::dim<"source"> source;
+inline constexpr cleave::dim<"span", 64> span; // of the cache, at which a token looks at once
 inline constexpr cleave::dim<"layer"> layer;
 inline constexpr cleave::dim<"embed"> embed;
 inline constexpr cleave::dim<"heads"> heads; // of keys and values
@@ -72,7 +74,7 @@ using weights = typename parameters<T>::template in<cleave::tensor>;
 
 template <class T, auto... D>
 using activation = cleave::tensor<T, layout.activations(D...)>;
-using cache = nn::kv_cache<activation<float, layer, sequence, source, heads, head>>;
+using cache = nn::kv_cache<activation<float, sequence, source, heads, head>>;
 using tokens = activation<std::int32_t, sequence, position>;
 using places = activation<std::int32_t, sequence>;
 using all_scores = activation<float, sequence, position, vocabulary>;
@@ -84,32 +86,34 @@ struct numbers {
   Number epsilon, base, factor, low, high, context;
 };
 
-/// Reads tokens from index `start` of the cache on, where a sequence begins at index `begin`: the scores of all words
-/// after each of them, or after the last one alone, and the cache.
+/// Reads tokens from index `start` of the cache on, where a sequence begins at index `begin`, and each layer has `room`
+/// of them: the scores of all words after each of them, or after the last one alone, and the cache.
 template <bool All>
 struct step_body {
-  template <class Weights, class Cache, class Tokens, class Places, class Start, class Numbers>
+  template <class Weights, class Cache, class Tokens, class Places, class Whole, class Numbers>
   constexpr auto operator()(const Weights& p, const Cache& so_far, const Tokens& ids, const Places& begin,
-                            const Start& start, const Numbers& n) const {
+                            const Whole& start, const Whole& room, const Numbers& n) const {
     constexpr auto pin = [](const auto& v) { return constrain(v, layout.activations); };
     constexpr auto activate = [](const auto& h) { return nn::silu(h); };
     const auto index = iota<std::int32_t>(ids, position) + start;
     const auto at = cleave::maximum(broadcast(index, sequence, position) - begin, 0);
     const auto begun = [&](const auto&, const auto& from) { return from >= begin; };
     const nn::rotation turns{.base = n.base, .factor = n.factor, .low = n.low, .high = n.high, .context = n.context};
-    const auto layer_of = [&](const auto& x, const auto& stacked) {
-      const auto& [w, own] = stacked;
-      const nn::self_attention_options o{nn::all_scores{}, begun, pin, turns, at};
+    const auto layer_of = [&](const auto& carry, const auto& stacked) {
+      const auto& [x, so_far_of_all] = carry;
+      const auto& [w, number] = stacked;
+      const nn::self_attention_options o{nn::in_spans{span, number * room}, begun, pin, turns, at};
       const auto [mixed, cached] = nn::self_attention(nn::rms_norm(x, w.before_attention, embed, n.epsilon),
-                                                      w.attention, embed, {position, source, head}, o, own, start,
-                                                      heads, group);
+                                                      w.attention, embed, {position, source, head}, o, so_far_of_all,
+                                                      start, heads, group);
       const auto middle = pin(x + mixed);
       const auto f = nn::rms_norm(middle, w.before_feed_forward, embed, n.epsilon);
       const auto more = nn::gated_feed_forward(f, w.gate, w.up, w.down, embed, hidden, activate, pin);
       return std::pair(cleave::value(pin(middle + more)), cached);
     };
     const cleave::value first = pin(nn::embedding(p.words, ids, vocabulary));
-    const auto [end, filled] = scan(layer, first, std::pair(p.stack, so_far), layer_of);
+    const nn::kv_cache<cleave::value> empty{so_far.keys, so_far.values};
+    const auto [end, filled] = scan(layer, std::pair(first, empty), std::pair(p.stack, iota(first, layer)), layer_of);
     const auto scores = [&](const auto& h) {
       return constrain(nn::unembedding(nn::rms_norm(h, p.at_the_end, embed, n.epsilon), p.scores, embed),
                        layout.activations);

@@ -85,22 +85,37 @@ TEST(PublishedLayers, AttentionToAnotherSequence) {
         30);
 }
 
+template <class How>
+value attending_with_a_cache(std::span<const value> a, const How& how) {
+  const nn::attention_weights<value, value, value> w{a[1], a[2], a[3], a[4]};
+  const auto begun = [](const value&, const value& source) { return source >= 1; };
+  const value at = iota(a[0], position) + a[7] - 1;
+  const nn::self_attention_options o{how, begun, std::identity{}, nn::rotation{100}, at};
+  const auto [y, cache] = nn::self_attention(a[0], w, embed, attended, o, nn::kv_cache{a[5], a[6]}, a[7], heads);
+  return ordered(y, {"position", "embed"});
+}
 TEST(PublishedLayers, AttentionWithACache) {
   const argument map{{"embed", "heads", "head"}}, room{{"source", "heads", "head"}};
+  const std::vector<size_of_dim> sizes{{"position", 2}, {"source", 6}, {"embed", 3}, {"heads", 2}, {"head", 2}};
+  const std::vector<argument> arguments{{{"position", "embed"}},      map,  map,  map,
+                                        {{"heads", "head", "embed"}}, room, room, {{}, element::i32}};
   check({of_jax(
-            "two positions", {{"position", 2}, {"source", 6}, {"embed", 3}, {"heads", 2}, {"head", 2}},
-            {{{"position", "embed"}}, map, map, map, {{"heads", "head", "embed"}}, room, room, {{}, element::i32}},
-            [](auto a) {
-              const nn::attention_weights<value, value, value> w{a[1], a[2], a[3], a[4]};
-              const auto begun = [](const value&, const value& source) { return source >= 1; };
-              const value at = iota(a[0], position) + a[7] - 1;
-              const nn::self_attention_options o{nn::all_scores{}, begun, std::identity{}, nn::rotation{100}, at};
-              const auto [y, cache] = nn::self_attention(a[0], w, embed, attended, o, nn::kv_cache{a[5], a[6]}, a[7],
-                                                         heads);
-              return ordered(y, {"position", "embed"});
-            },
+            "all of it", sizes, arguments, [](auto a) { return attending_with_a_cache(a, nn::all_scores{}); },
             recorded::cached, 3)},
         30);
+  // The last span ends with the cache, or begins within the one before it, or is the only one.
+  std::vector<layer> spans{
+      of_jax(
+          "a span of 2", sizes, arguments,
+          [](auto a) { return attending_with_a_cache(a, nn::in_spans{dim<"span", 2>{}}); }, recorded::cached, 3),
+      of_jax(
+          "a span of 4", sizes, arguments,
+          [](auto a) { return attending_with_a_cache(a, nn::in_spans{dim<"span", 4>{}}); }, recorded::cached, 3),
+      of_jax(
+          "a span of 6", sizes, arguments,
+          [](auto a) { return attending_with_a_cache(a, nn::in_spans{dim<"span", 6>{}}); }, recorded::cached, 3)};
+  for (layer& l : spans) l.differentiable = false;
+  check(spans, 45);
 }
 
 TEST(PublishedLayers, FeedForward) {

@@ -8,6 +8,7 @@
 #include <cleave/expr/values.hpp>
 
 #include <functional>
+#include <tuple>
 
 // Attention by names of dims: queries and keys share `head`, over which they are multiplied; their other shared dims,
 // as batch and heads, are common; queries alone have `position` (and further dims, as the groups of grouped-query
@@ -128,6 +129,16 @@ struct around_ring {
   /// Deduces the dim.
   constexpr explicit around_ring(const Ring&) {}
 };
+/// A kind of attention to a cache: one span of sources at a time, and only those that are in use. The fixed extent of
+/// the dim is the length of a span; a cache has at least as many sources. With `first`, the sources of a layer begin at
+/// that index, so that one cache, which a loop over layers carries, has those of all layers and is updated in place.
+template <class Span>
+struct in_spans {
+  static constexpr dim_ref span = Span::ref;
+  value first{};
+  /// Deduces the dim.
+  constexpr explicit in_spans(const Span&, const value& begin = {}) : first(begin) {}
+};
 
 namespace detail {
 
@@ -208,6 +219,31 @@ constexpr std::pair<value, attention_result> finished(const attended& all, const
                                                       const value& v) {
   const value mixed = in_type(all.mixed / all.total, element_in(q));
   return {mixed, {q, k, v, mixed, all.most, 1.0 / all.total}};
+}
+/// Attention to the sources of a cache that are in use: those before index `end` of the sources from `first` on.
+template <class S>
+constexpr value attended_in_spans(const value& q, const value& keys, const value& values, const attention_dims& d,
+                                  dim_ref span, const S& how, const value& first, const value& end) {
+  recorder& in = *q.in;
+  const value offsets = iota(q, span), length = count<std::int32_t>(offsets, span),
+              last = count<std::int32_t>(keys, d.source) - length;
+  const attention_dims in_span{d.position, span, d.head};
+  const auto part = [&](const value& all, const value& begin) { return dynamic_slice(all, d.source, span, begin); };
+  const auto step = [&](const std::tuple<attended, value>& carry) {
+    const value at = std::get<1>(carry);
+    // The last span of all ends with the cache, and leaves out what the one before it has.
+    const value begin = minimum(at + first, last), from = offsets + (begin - first);
+    const auto sees = [&](const value& position, const value& source) {
+      return how.mask(position, source) & (source >= at);
+    };
+    const scoring one{sees, how.bias, how.scale, how.soft_cap, how.at};
+    return std::tuple(attend(std::get<0>(carry), q, part(keys, begin), part(values, begin), in_span, one, how.at, from),
+                      value(at + length));
+  };
+  const value zero = in.constant(0, element::i32, in.at(q).where);
+  const attended none = nothing_attended(q, part(values, zero), in_span);
+  const auto all = repeat_times((end + length - 1) / length, std::tuple(none, zero), step);
+  return finished(std::get<0>(all), q, keys, values).first;
 }
 /// The cotangents of queries, keys and values that some sources cause (FlashAttention, Dao et al. 2022, section 3.1):
 /// their weights are computed again from the largest score and the total, and that all weights add up to 1 costs the

@@ -122,23 +122,26 @@ kv_cache(K, V) -> kv_cache<K, V>;
 /// result and the cache. `start` is a whole number of rank 0; positions before it are in the cache. A mask that is
 /// given holds besides `causal`, for indices of the cache. Sequences of different lengths end at the same index: the
 /// mask of one that begins at index b is `source >= b`, and the option `at` has its positions. Queries see all of the
-/// cache at once.
-template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class Keys, class Values, class Mask = no_mask,
-          class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
+/// cache at once, or with `in_spans` only the spans that are in use, which has no gradient.
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class Keys, class Values, class How,
+          class Mask, class Pin, class Drop, std::convertible_to<dim_ref>... Heads>
 constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const attention_weights<Q, K, O>& w,
                                                            dim_ref embed, const attention_dims& d,
-                                                           const self_attention_options<all_scores, Mask, Pin, Drop>& o,
+                                                           const self_attention_options<How, Mask, Pin, Drop>& o,
                                                            const kv_cache<Keys, Values>& so_far, operand start,
                                                            const Heads&... heads) {
   const called_at user(x, "self_attention");
   using cleave::value;
   if (!x.from.ok()) return {x.from, {x.from, x.from}};
   const value index = iota(x, d.position) + start, at = o.at.in != nullptr ? o.at : index;
+  value first = x.from.in->constant(0, element::i32, x.where);
+  if constexpr (requires { o.how.first; })
+    if (o.how.first.in != nullptr) first = o.how.first;
   const auto turned = [&](const value& v) {
     return detail::is_literally(o.rotary.base, 0) ? v : rotary(v, at, d.head, o.rotary);
   };
   const auto stored = [&](operand cache, const value& made) {
-    return dynamic_update(cache, d.source, in_type(made, element_in(cache.from)), d.position, start);
+    return dynamic_update(cache, d.source, in_type(made, element_in(cache.from)), d.position, first + start);
   };
   const value q = turned(o.pin(detail::projected(x.from, w.query, embed)));
   const value keys = stored(so_far.keys, turned(o.pin(detail::projected(x.from, w.key, embed)))),
@@ -149,7 +152,13 @@ constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const atte
     else return both{causal{}, given.mask}(position, source);
   };
   const scoring how{sees, given.bias, given.scale, given.soft_cap, index};
-  return {detail::attended_with(q, keys, values, w, d, o, how, heads...), {keys, values}};
+  if constexpr (requires { How::span; }) {
+    const value end = count<std::int32_t>(index, d.position) + start;
+    const value mixed = detail::attended_in_spans(q, keys, values, d, How::span, how, first, end);
+    return {detail::projected(o.pin(mixed), w.out, heads..., d.head), {keys, values}};
+  } else {
+    return {detail::attended_with(q, keys, values, w, d, o, how, heads...), {keys, values}};
+  }
 }
 
 /// A mistake: weights that are neither tensors nor linear maps. Fault: not_an_operand.
