@@ -7,6 +7,8 @@
 #include <cleave/execute/expression_of.hpp>
 #include <cleave/ops/index_range.hpp>
 
+#include <algorithm>
+
 // Selects by ranges of indices, such as the interior of a grid. The iteration space is cut where such a predicate
 // changes. Within a box of it every such select has one branch, so that boxes are computed without the test.
 
@@ -39,6 +41,9 @@ struct range_selects {
   };
   int cases = 0;
   known at[most_cases]{};
+  /// There would be too many expressions, or there are several results: the first expression is that of the middle of
+  /// the dims, and the second one, which compares, that of the elements near the faces.
+  bool by_middle = false;
   /// The number of expressions; 0: the expression is unchanged. Of each a case, and the operand that it copies; -1: it
   /// computes something.
   int variants = 0;
@@ -58,9 +63,8 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, const
       else chosen[j] = chosen[operand_of(t.word[j], (c.hold >> k & 1) != 0 ? 1 : 2)];
     }
   }
-  const int last = chosen[size - 1];
   indexed_vector<std::uint8_t> kept(t.word.size(), 0);
-  kept[last] = 1;
+  for (std::uint16_t root : t.root) kept[chosen[root]] = 1;
   const auto operands = [&](int j) {
     const fused_role role = role_of(op_of(t.word[j]));
     return role == fused_role::user ? 3 : role == fused_role::operation ? arity_of(op_of(t.word[j])) : 0;
@@ -70,7 +74,7 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, const
     const fused_role role = role_of(op_of(t.word[j]));
     return is_literal(role) || role == fused_role::index;
   };
-  for (int j = last; j >= 0; --j) {
+  for (int j = size - 1; j >= 0; --j) {
     for (int k = 0; k < operands(j) && kept[j] != 0; ++k) kept[chosen[operand_of(t.word[j], k)]] = 1;
     if (kept[j] != 0 && undecided[j] >= 0) open = undecided[j];
   }
@@ -83,17 +87,51 @@ constexpr fused_code resolved(const fused_code& t, const range_selects& r, const
     place[j] = made.size();
     made.append(word, t.user[j]);
   };
-  for (int j = 0; j < size; ++j)
+  // A single result is last.
+  const int last = t.root.size() > 1 ? size : chosen[size - 1];
+  std::size_t next = 0;
+  for (int j = 0; j < size; ++j) {
     if (j != last && ((kept[j] != 0 && j < last) || stays(j))) append(j);
+    if (t.root.size() == 1 || j != t.root[next]) continue;
+    // Each of several is an operation of its own, if only a copy.
+    if (chosen[j] != j) made.append(word_of(op::cast, type_of(t.word[j]), as_size(place[chosen[j]]), 0, 0), nullptr);
+    made.root.push_back(narrowed(made.size() - 1));
+    ++next;
+  }
+  if (t.root.size() > 1) return made;
   append(last);
   made.root.push_back(narrowed(made.size() - 1));
   return made;
 }
 
-/// Finds the selects of an expression with one result. None, if a load is transposed: it is read in tiles instead.
+/// The value of an operation in the middle of long dims, where numbers that do not depend on an extent are small.
+constexpr std::int64_t value_in_middle(const fused_code& t, int j) {
+  const std::uint64_t word = t.word[j];
+  const op code = op_of(word);
+  if (code == op::count) return std::int64_t{1} << 30;
+  if (code == op::iota) return std::int64_t{1} << 29;
+  if (role_of(code) != fused_role::operation) return 1;
+  const int last = operand_of(word, arity_of(code) - 1);
+  return value_in_range(code, element::i64, value_in_middle(t, operand_of(word, 0)), value_in_middle(t, last));
+}
+/// The same selects with two expressions, one of them for the middle of the dims.
+constexpr range_selects cut_by_middle(const fused_code& t, range_selects r) {
+  r.by_middle = true;
+  r.cases = r.variants = 2;
+  r.at[0] = r.at[1] = {};
+  for (int k = 0; k < r.predicates; ++k) {
+    r.at[0].which |= std::uint64_t{1} << k;
+    if (value_in_middle(t, r.predicate[k]) != 0) r.at[0].hold |= std::uint64_t{1} << k;
+  }
+  r.at[1].variant = r.example[1] = 1;
+  r.example[0] = 0;
+  r.copies[0] = r.copies[1] = -1;
+  return r;
+}
+
+/// Finds the selects of an expression. None, if a load is transposed: it is read in tiles instead.
 constexpr range_selects selects_of(const fused_code& t) {
   range_selects r;
-  if (t.root.size() != 1) return r;
   bool indexed = false, selects = false;
   for (std::uint64_t word : t.word) {
     const op code = op_of(word);
@@ -113,6 +151,7 @@ constexpr range_selects selects_of(const fused_code& t) {
     r.predicate[r.predicates++] = static_cast<std::uint16_t>(by);
   }
   if (r.predicates == 0) return r;
+  if (t.root.size() > 1) return cut_by_middle(t, r);
   fused_code made[range_selects::most_variants];
   r.cases = 1;
   for (int i = 0; i < r.cases;) {
@@ -120,7 +159,7 @@ constexpr range_selects selects_of(const fused_code& t) {
     const fused_code one = resolved(t, r, r.at[i], open);
     if (open >= 0) {
       // Both cases of a predicate, the one in which it does not hold at once.
-      if (r.cases == range_selects::most_cases) return {};
+      if (r.cases == range_selects::most_cases) return cut_by_middle(t, r);
       r.at[i].which |= std::uint64_t{1} << open;
       r.at[r.cases] = r.at[i];
       r.at[r.cases++].hold |= std::uint64_t{1} << open;
@@ -128,7 +167,7 @@ constexpr range_selects selects_of(const fused_code& t) {
     }
     int v = 0;
     while (v < r.variants && !(made[v] == one)) ++v;
-    if (v == range_selects::most_variants) return {};
+    if (v == range_selects::most_variants) return cut_by_middle(t, r);
     if (v == r.variants) {
       made[v] = one;
       const std::uint64_t last = one.word.back();
@@ -154,20 +193,15 @@ class bound_ranges {
   }
 
   bool any() const { return selects_.variants > 0; }
-  /// Appends the indices along a dim of the loop where a predicate changes.
-  [[gnu::cold]] void append_cuts(int dim, indexed_vector<std::int64_t>& cuts) const {
-    std::int64_t index[max_rank]{};
-    for (int j : comparisons_) {
-      const fused_op& t = fused_ops_[as_size(j)];
-      const element type = fused_ops_[t.in[0]].type;
-      const auto x = static_cast<std::uint64_t>(value(t.in[0], index)),
-                 y = static_cast<std::uint64_t>(value(t.in[1], index));
-      // Where both sides are equal, and where the one with the index wraps around: one of these and the next index.
-      const std::uint64_t wrap = std::uint64_t{1} << (8 * size_of(type) - 1);
-      for (const std::uint64_t at : {x - y, y - x, wrap - x, wrap - y, x - wrap, y - wrap})
-        for (const std::uint64_t next : {0, 1})
-          if (const std::int64_t cut = place(type, at + next); cut > 0 && changes(j, dim, cut)) cuts.push_back(cut);
-    }
+  /// Appends the indices along a dim of the loop where the expression changes.
+  [[gnu::cold]] void append_cuts(int dim, std::int64_t extent, indexed_vector<std::int64_t>& cuts) const {
+    append_changes(dim, cuts);
+    if (!selects_.by_middle) return;
+    std::int64_t before = 0, after = extent;
+    for (const std::int64_t at : cuts)
+      if (at <= extent / 2) before = std::max(before, at);
+      else after = std::min(after, at);
+    cuts = {before, after};
   }
   /// The expression of a box that begins at these indices.
   int variant_at(const std::int64_t* index) const {
@@ -181,6 +215,21 @@ class bound_ranges {
   int copied_by(int variant) const { return any() ? selects_.copies[variant] : -1; }
 
  private:
+  /// Appends those where a predicate changes.
+  [[gnu::cold]] void append_changes(int dim, indexed_vector<std::int64_t>& cuts) const {
+    std::int64_t index[max_rank]{};
+    for (int j : comparisons_) {
+      const fused_op& t = fused_ops_[as_size(j)];
+      const element type = fused_ops_[t.in[0]].type;
+      const auto x = static_cast<std::uint64_t>(value(t.in[0], index)),
+                 y = static_cast<std::uint64_t>(value(t.in[1], index));
+      // Where both sides are equal, and where the one with the index wraps around: one of these and the next index.
+      const std::uint64_t wrap = std::uint64_t{1} << (8 * size_of(type) - 1);
+      for (const std::uint64_t at : {x - y, y - x, wrap - x, wrap - y, x - wrap, y - wrap})
+        for (const std::uint64_t next : {0, 1})
+          if (const std::int64_t cut = place(type, at + next); cut > 0 && changes(j, dim, cut)) cuts.push_back(cut);
+    }
+  }
   [[gnu::cold]] void find_comparisons(int j) {
     const fused_op& t = fused_ops_[as_size(j)];
     if (is_comparison(t.code)) return comparisons_.push_back(j);
