@@ -122,10 +122,17 @@ def activated() -> jax.Array:
     return x * jax.nn.sigmoid(1.702 * x) + jax.nn.relu(x) ** 2
 
 
+def normed() -> jax.Array:
+    """x [batch, embed], without a bias and then with one."""
+    x, scale, bias = argument(0, 3, 4), argument(1, 4), argument(2, 4)
+    once = jax.nn.standardize(x, axis=-1, epsilon=1e-3) * scale
+    return jax.nn.standardize(once, axis=-1, epsilon=1e-5) * scale + bias
+
+
 def main() -> None:
     lines = ["// SPDX-FileCopyrightText: The Cleave authors", "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "//",
              "// Written by layers_jax.py.", "#pragma once", "", "#include <vector>", "", "namespace recorded {", ""]
-    for f in (scored, rotated_pairs, rotated_halves, crossed, cached, gated, activated):
+    for f in (scored, rotated_pairs, rotated_halves, crossed, cached, gated, activated, normed):
         numbers = [repr(float(x)) for x in numpy.asarray(f()).ravel()]
         lines.append(f"inline const std::vector<double> {f.__name__}{{")
         for i in range(0, len(numbers), 4):

@@ -9,6 +9,7 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/nn/blocks.hpp>
 #include <cleave/nn/feed_forward.hpp>
+#include <cleave/nn/normalization.hpp>
 #include <cleave/nn/self_attention.hpp>
 
 namespace CLEAVE_SOURCE {
@@ -132,6 +133,16 @@ TEST(PublishedLayers, FeedForward) {
          of_jax(
              "activations", {{"batch", 7}}, {{{"batch"}}},
              [](auto a) { return nn::quick_gelu(a[0]) + nn::squared_relu(a[0]); }, recorded::activated)},
+        30);
+}
+
+TEST(PublishedLayers, NormalizationWithoutABias) {
+  check({of_jax(
+            "and with one", {{"batch", 3}, {"embed", 4}}, {{{"batch", "embed"}}, {{"embed"}}, {{"embed"}}},
+            [](auto a) {
+              return nn::layer_norm(nn::layer_norm(a[0], a[1], embed, 1e-3), nn::norm_weights{a[1], a[2]}, embed);
+            },
+            recorded::normed)},
         30);
 }
 

@@ -16,11 +16,12 @@ struct norm_weights {
 template <class S, class B>
 norm_weights(S, B) -> norm_weights<S, B>;
 
-/// x with mean 0 and variance 1 along a dim, then scaled and shifted (Ba, Kiros and Hinton 2016). Any layout.
-/// Communication: along a sharded dim, two sums for each slice are reduced.
+/// x with mean 0 and variance 1 along a dim, then scaled and shifted (Ba, Kiros and Hinton 2016). Any layout. `w` are
+/// `norm_weights`, or a scale alone. Communication: along a sharded dim, two sums for each slice are reduced.
 template <class W>
 constexpr value layer_norm(operand x, const W& w, dim_ref over, operand epsilon = 1e-5) {
-  return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
+  if constexpr (std::convertible_to<const W&, operand>) return cleave::layer_norm(x, over, w, 0, epsilon);
+  else return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
 }
 
 /// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019); of 16 bits in float, rounded once. Any
