@@ -226,7 +226,7 @@ class bound_ranges {
       // Where both sides are equal, and where the one with the index wraps around: one of these and the next index.
       const std::uint64_t wrap = std::uint64_t{1} << (8 * size_of(type) - 1);
       for (const std::uint64_t at : {x - y, y - x, wrap - x, wrap - y, x - wrap, y - wrap})
-        for (const std::uint64_t next : {0, 1})
+        for (const std::uint64_t next : {0u, 1u})
           if (const std::int64_t cut = place(type, at + next); cut > 0 && changes(j, dim, cut)) cuts.push_back(cut);
     }
   }
