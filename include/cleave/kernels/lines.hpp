@@ -8,6 +8,8 @@
 #include <cleave/kernels/results.hpp>
 #include <cleave/storage/flat_loops.hpp>
 
+#include <type_traits>
+
 // Lines of an expression on the host: the one function of a map or a fold that is compiled for each expression. The
 // loops around lines, non-temporal stores, and reductions do not depend on the expression.
 
@@ -42,8 +44,8 @@ inline void compute_block(const Line& l, Pointers to, std::int64_t i) {
 /// Elements i to `stop` of a line; the first of them goes to `to`.
 template <class Expression, class... Results>
 [[gnu::always_inline]] inline void compute_line(const typename Expression::row_type& r,
-                                                detail::result_pointers<Results...> to, std::int64_t i,
-                                                std::int64_t stop) {
+                                                std::type_identity_t<detail::result_pointers<Results...>> to,
+                                                std::int64_t i, std::int64_t stop) {
   using label = detail::label_of<Expression>;
   if constexpr (label::found && sizeof...(Results) == 1) {
     const std::int64_t at = label::position(r);
