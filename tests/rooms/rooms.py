@@ -93,7 +93,7 @@ NAMED: dict = {
     "tensor/call.hpp": ("count iota", "whether indices and counts fit their element types"),
     "execute/call_checks.hpp": ("cast equal iota", "evaluates labels for the messages of checked mode"),
     "execute/nan_search.hpp": ("iota", "evaluates labels for the messages of checked mode"),
-    "execute/range_selects.hpp": ("iota select", "resolves selects by ranges of indices"),
+    "execute/range_selects.hpp": ("cast count iota select", "resolves selects by ranges of indices"),
     "execute/steps/scan.hpp": ("recurrence", "chooses the kernel of an operation of its class"),
     "execute/steps/sort.hpp": ("argsort searchsorted", "chooses the kernel of an operation of its class"),
 }
