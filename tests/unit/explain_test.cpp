@@ -91,6 +91,16 @@ TEST(Explain, SaysBehindWhichProductsASumIsHidden) {
 TEST(Explain, MarksHints) {
   expect_has(explain(plan, {data = 2}), "assumed, since known only at run time: model = 4, batch = 4096");
 }
+TEST(Explain, SaysWhichSizesAreFarFromThoseOfThePlan) {
+  expect_has(explain(plan, {data = 64, model = 4, batch = 8}),
+             "planned for data = 4, batch = 4096: another plan may be better at these sizes, see expect<data, 64>, "
+             "expect<batch, 8>\n");
+  EXPECT_EQ(explain(plan, {data = 16, model = 1, batch = 1024}).find("another plan"), std::string::npos);
+  constexpr cleave::function doubled([](auto x) { return x + x; });
+  constexpr auto expected = cleave::plan<X(X)>(doubled, cleave::expect<data, 1>{});
+  EXPECT_EQ(explain(expected, {data = 1}).find("another plan"), std::string::npos);
+  expect_has(explain(expected, {data = 9}), "planned for data = 1: ");
+}
 TEST(Explain, DoesNotCallAssumedWhatFollows) {
   constexpr cleave::function halves([](auto x) {
     return sum(split(x, embed, cleave::dim<"half", 2>{}, cleave::dim<"rest">{}), cleave::dim<"half", 2>{});

@@ -278,8 +278,33 @@ std::string explain_passes(const planned<Plan, Verdict>& plan, std::initializer_
   return explain_passes(plan.view(), plan.sized(named));
 }
 
+namespace detail {
+/// Those of the given sizes that differ by more than a factor of 8 from the ones for which the function was planned.
+template <class Plan, class Verdict>
+std::string far_sizes(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named) {
+  const program_view p = plan.view();
+  const sizes expected = plan.sized({});
+  std::string far, options;
+  const auto compare = [&](std::string_view name, std::int64_t size, std::int64_t planned_for) {
+    const auto [least, most] = std::minmax(size, planned_for);
+    if ((most - 1) / 8 < least) return;
+    const std::string_view comma = far.empty() ? "" : ", ";
+    far.append(comma).append(name).append(" = ").append(std::to_string(planned_for));
+    options.append(comma).append("expect<").append(name).append(", ").append(std::to_string(size)).append(">");
+  };
+  for (const named_size& n : named) {
+    for (int a = 0; a < p.mesh.size(); ++a)
+      if (n.is_of_axis(p.mesh.axes[a].name)) compare(n.name, n.size, expected.axes[a]);
+    for (std::size_t d = 0; d < p.dims.size(); ++d)
+      if (n.is_of_dim(p.dims[d].name)) compare(n.name, n.size, expected.dims[d]);
+  }
+  if (far.empty()) return far;
+  return "planned for " + far + ": another plan may be better at these sizes, see " + options + "\n";
+}
+} // namespace detail
+
 /// The same for a compiled plan, with sizes by name: `explain(plan, {batch = 1024, data = 2})`. Sizes that are neither
-/// fixed nor given are hints; they are listed below the table.
+/// fixed nor given are hints; they are listed below the table, as are sizes that are far from those of the plan.
 template <class Plan, class Verdict>
 std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
   const program_view p = plan.view();
@@ -298,7 +323,7 @@ std::string explain(const planned<Plan, Verdict>& plan, std::initializer_list<na
   set_known_extents(p, named, known);
   for (std::size_t d = 0; d < p.dims.size(); ++d) hinted(p.dims[d].name, known.dims[d], at.dims[d]);
   if (!hints.empty()) text += "assumed, since known only at run time: " + hints + "\n";
-  return text;
+  return text + detail::far_sizes(plan, named);
 }
 
 /// Prints the text of `explain` for the plan.
