@@ -24,11 +24,11 @@ cleave::plan_record read(const char* path) {
 } // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3 || std::string(arguments[1]) == "--help") {
+  if (count != 3) {
     std::printf(
         "usage: plan_diff BEFORE.json AFTER.json\nprints what differs between two plans; exits with 1 if their "
         "collectives differ, with 2 if a file cannot be read\n");
-    return count == 2 ? 0 : 2;
+    return count == 2 && std::string(arguments[1]) == "--help" ? 0 : 2;
   }
   try {
     const cleave::plan_changes d = plan_diff(read(arguments[1]), read(arguments[2]));

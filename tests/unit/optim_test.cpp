@@ -5,7 +5,10 @@
 // plain evaluator against the published formulas, written once more below on arrays.
 #include <cleave/optim/adafactor.hpp>
 #include <cleave/optim/adam.hpp>
+#include <cleave/optim/average.hpp>
 #include <cleave/optim/clip.hpp>
+#include <cleave/optim/lamb.hpp>
+#include <cleave/optim/lion.hpp>
 #include <cleave/optim/mixed.hpp>
 #include <cleave/optim/sgd.hpp>
 #include <cleave/plan/explain.hpp>
@@ -745,6 +748,156 @@ TEST(Optim, ScalesKeepSmallGradients) {
   // = 2^-25, which rounds to 0.
   EXPECT_EQ(got[0].data, (numbers{0, 0}));
   EXPECT_EQ(got[1].data, (numbers{std::ldexp(1.0, -24), std::ldexp(1.0, -24)}));
+}
+
+// Lion, LAMB, averages, accumulation
+
+TEST(Optim, LionIsThePublishedAlgorithm) {
+  for (const double decay : {0.0, 0.2})
+    for (unsigned seed = 1; seed <= layouts; ++seed) {
+      SCOPED_TRACE(seed);
+      const optim::lion_options o{.beta1 = 0.7, .beta2 = 0.9, .weight_decay = decay};
+      run r({joined({dims_of_leaves, dims_of_leaves, dims_of_leaves, {""}}),
+             [=](const values& in) {
+               const auto [w, m] = optim::lion(leaves_of(in, 0), leaves_of(in, 4), leaves_of(in, 8), in[12], o);
+               values out = list_of(w);
+               for (const value& v : list_of(m)) out.push_back(v);
+               return out;
+             }},
+            seed);
+      std::vector<numbers> w = r.some_leaves(), m;
+      for (const numbers& leaf : w) m.push_back(numbers(leaf.size(), 0));
+      std::vector<numbers> now = joined({w, m});
+      for (int step = 1; step <= 3; ++step) {
+        std::vector<numbers> g = r.some_leaves();
+        if (step == 1) g[1].assign(g[1].size(), 0); // a direction of 0
+        now = r(joined({now, g, {{0.1}}}));
+        for (std::size_t l = 0; l < 4; ++l) {
+          for (std::size_t i = 0; i < w[l].size(); ++i) {
+            const double c = 0.7 * m[l][i] + (1 - 0.7) * g[l][i], direction = c > 0 ? 1 : c < 0 ? -1 : 0;
+            w[l][i] -= 0.1 * (direction + decay * w[l][i]);
+            m[l][i] = 0.9 * m[l][i] + (1 - 0.9) * g[l][i];
+          }
+          expect_near(now[l], w[l]);
+          expect_near(now[4 + l], m[l]);
+        }
+      }
+      if (HasFailure()) return;
+    }
+}
+
+TEST(Optim, LambIsThePublishedAlgorithm) {
+  for (unsigned seed = 1; seed <= layouts; ++seed) {
+    SCOPED_TRACE(seed);
+    const optim::adam_options o{.beta1 = 0.8, .beta2 = 0.9, .epsilon = 0.01, .weight_decay = 0.1};
+    run r({joined({dims_of_leaves, dims_of_leaves, dims_of_leaves, {"", ""}, dims_of_leaves, {""}}),
+           [=](const values& in) {
+             const adam_state_of_leaves state{leaves_of(in, 4), leaves_of(in, 8), in[12], in[13]};
+             const auto [w, s] = optim::lamb(leaves_of(in, 0), state, leaves_of(in, 14), in[18], o);
+             values out = list_of(w);
+             for (const leaves& l : {s.mean, s.square})
+               for (const value& v : list_of(l)) out.push_back(v);
+             out.push_back(s.mean_weight);
+             out.push_back(s.square_weight);
+             return out;
+           }},
+          seed);
+    std::vector<numbers> w = r.some_leaves(), now;
+    w[2].assign(w[2].size(), 0); // weights of zero: the step is not scaled
+    now = w;
+    for (int part = 0; part < 2; ++part)
+      for (const numbers& leaf : w) now.push_back(numbers(leaf.size(), 0));
+    now.push_back({0});
+    now.push_back({0});
+    adam_reference reference[4];
+    for (int step = 1; step <= 3; ++step) {
+      const std::vector<numbers> g = r.some_leaves();
+      now = r(joined({now, g, {{0.3}}}));
+      for (std::size_t l = 0; l < 4; ++l) {
+        // The step of Adam, from weights of zero.
+        numbers minus(w[l].size(), 0);
+        optim::adam_options undecayed = o;
+        undecayed.weight_decay = 0;
+        reference[l].step(minus, g[l], step, 1, undecayed);
+        double of_weights = 0, of_step = 0;
+        for (std::size_t i = 0; i < w[l].size(); ++i) {
+          minus[i] = 0.1 * w[l][i] - minus[i];
+          of_weights += w[l][i] * w[l][i];
+          of_step += minus[i] * minus[i];
+        }
+        const double trust = of_weights > 0 && of_step > 0 ? std::sqrt(of_weights / of_step) : 1;
+        for (std::size_t i = 0; i < w[l].size(); ++i) w[l][i] -= 0.3 * trust * minus[i];
+        expect_near(now[l], w[l]);
+        expect_near(now[4 + l], reference[l].mean);
+      }
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Optim, AMovingAverageForgetsAtItsRate) {
+  for (unsigned seed = 1; seed <= layouts; ++seed) {
+    SCOPED_TRACE(seed);
+    run r({joined({dims_of_leaves, dims_of_leaves, {""}}),
+           [](const values& in) {
+             values out = list_of(optim::moving_average(leaves_of(in, 0), leaves_of(in, 4), in[8]));
+             for (std::size_t l = 4; l < 9; ++l) out.push_back(in[l] * 1);
+             return out;
+           }},
+          seed);
+    const std::vector<numbers> average = r.some_leaves(), w = r.some_leaves();
+    const std::vector<numbers> got = r(joined({average, w, {{0.75}}}));
+    for (std::size_t l = 0; l < 4; ++l) {
+      numbers wanted = average[l];
+      for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = 0.75 * wanted[i] + 0.25 * w[l][i];
+      expect_near(got[l], wanted);
+    }
+  }
+}
+TEST(Optim, AnAverageOfNarrowWeightsKeepsItsOwnType) {
+  const mesh_value mesh = one_axis();
+  recorder in(mesh);
+  const value average = in.input(element::f32, along(mesh, "a")), w = in.input(element::bf16, along(mesh, "a"));
+  EXPECT_EQ(element_at(optim::moving_average(std::array{average}, std::array{w}, 0.999)[0]), element::f32);
+  EXPECT_EQ(element_at(optim::moving_average(std::array{w}, std::array{w}, 0.999)[0]), element::bf16);
+  EXPECT_TRUE(in.made().found.ok());
+}
+
+// The mean over parts is the mean over the whole, and so is its gradient.
+constexpr cleave::function loss_of_part([](auto w, auto x) {
+  const auto y = dot(x, w[0], dim('b'));
+  return mean(y * y);
+});
+TEST(Optim, AccumulatedGradientsAreThoseOfTheWholeBatch) {
+  for (unsigned seed = 1; seed <= layouts; ++seed) {
+    SCOPED_TRACE(seed);
+    // p parts of a rows each.
+    run r({{"bc", "gab"},
+           [](const values& in) {
+             const auto [loss, slope] = optim::accumulated(loss_of_part, dim('g'), std::array{in[0]}, in[1]);
+             return values{slope[0], in[1] * 1, loss};
+           },
+           {},
+           {""}},
+          seed);
+    const numbers w = r.some("bc"), x = r.some("gab");
+    const auto rows = r.extent('g') * r.extent('a'), nb = r.extent('b'), nc = r.extent('c');
+    numbers slope(w.size(), 0);
+    double loss = 0;
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t c = 0; c < nc; ++c) {
+        double y = 0;
+        const auto at = [&](std::int64_t b) { return x[static_cast<std::size_t>(row * nb + b)]; };
+        for (std::int64_t b = 0; b < nb; ++b) y += at(b) * w[static_cast<std::size_t>(b * nc + c)];
+        loss += y * y / static_cast<double>(rows * nc);
+        for (std::int64_t b = 0; b < nb; ++b)
+          slope[static_cast<std::size_t>(b * nc + c)] += 2 * y * at(b) / static_cast<double>(rows * nc);
+      }
+    const std::vector<numbers> got = r({w, x});
+    expect_near(got[0], slope);
+    expect_near(got[2], {loss});
+    if (HasFailure()) return;
+  }
 }
 
 } // namespace CLEAVE_SOURCE

@@ -42,6 +42,9 @@ CLEAVE_FAULT(too_many_views, "a computation relates at most 64 dims by rename, s
 CLEAVE_FAULT(too_many_loops, "a computation and its derivatives have at most 64 loops")
 CLEAVE_FAULT(carry_changes,
              "a loop carry must keep its element type and dims; the body changes the type, or adds or drops this dim")
+CLEAVE_FAULT(attention_option,
+             "this kind of attention does not have this option: weights are dropped with all_scores alone, and "
+             "in_spans needs a cache of keys and values")
 CLEAVE_FAULT(operator_changes_type,
              "the operator, the preconditioner and the start of a solve must have the dims and the element type of its "
              "right-hand side")

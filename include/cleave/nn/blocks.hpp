@@ -14,6 +14,10 @@ struct numbered_layers {
   W weights;
   value index;
 };
+template <class>
+inline constexpr bool is_numbered = false;
+template <class W>
+inline constexpr bool is_numbered<numbered_layers<W>> = true;
 } // namespace detail
 
 /// `f(x, weights)` for every layer, in order, with the schedule of a model layout: layer after layer, or in the stages
@@ -26,7 +30,7 @@ constexpr value blocks(const Layout& layout, dim_ref layer, const X& x, const W&
                        const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using schedule = decltype(layout.schedule);
   const auto layers = [&]<class Stack>(const value& h, const Stack& w) {
-    constexpr bool numbered = requires { w.index; };
+    constexpr bool numbered = detail::is_numbered<Stack>;
     const auto step = [&](const value& carry, const Stack& slice) {
       if constexpr (numbered) return f(carry, slice.weights, slice.index);
       else return f(carry, slice);

@@ -6,6 +6,7 @@
 #include <cleave/nn/feed_forward.hpp>
 #include <cleave/nn/rotary.hpp>
 
+#include <concepts>
 #include <functional>
 #include <utility>
 
@@ -54,6 +55,15 @@ template <class H, class M, class P, class D>
 self_attention_options(H, M, P, rotation, value, D) -> self_attention_options<H, M, P, D>;
 
 namespace detail {
+/// Whether a kind of attention can do what the options ask for. Fault: attention_option.
+template <class How, class Drop, bool HasCache>
+constexpr bool accepts_options(const operand& x) {
+  constexpr bool fits = (std::same_as<Drop, std::identity> || std::same_as<How, all_scores>) &&
+                        (HasCache || !requires { How::span; });
+  if (!fits) x.from.in->refuse(fault::attention_option, "self_attention", x.where);
+  return fits;
+}
+
 /// Attention of the kind that the options name, and the map back.
 template <class W, class O, class S, class... Heads>
 constexpr value attended_with(const value& q, const value& k, const value& v, const W& w, const attention_dims& d,
@@ -78,6 +88,7 @@ constexpr value cross_attention(operand x, operand memory, const attention_weigh
                                 const Heads&... heads) {
   const called_at user(x, "cross_attention");
   if (!x.from.ok() || !memory.from.ok()) return x.from.ok() ? memory.from : x.from;
+  if (!detail::accepts_options<How, Drop, false>(x)) return {x.from.in, no_node};
   const auto of = [&](const operand& from, const auto& map) { return o.pin(detail::projected(from.from, map, embed)); };
   return detail::attended_with(of(x, w.query), of(memory, w.key), of(memory, w.value), w, d, o, o.mask, heads...);
 }
@@ -94,6 +105,7 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
   const called_at user(x, "self_attention");
   if (!x.from.ok()) return x.from;
   using cleave::value;
+  if (!detail::accepts_options<How, Drop, false>(x)) return {x.from.in, no_node};
   const auto turned = [&](const value& v, dim_ref along) {
     if (detail::is_literally(o.rotary.base, 0)) return v;
     value at = iota(x, along);
@@ -133,6 +145,8 @@ constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const atte
   const called_at user(x, "self_attention");
   using cleave::value;
   if (!x.from.ok()) return {x.from, {x.from, x.from}};
+  const value none{x.from.in, no_node};
+  if (!detail::accepts_options<How, Drop, true>(x)) return {none, {none, none}};
   const value index = iota(x, d.position) + start, at = o.at.in != nullptr ? o.at : index;
   value first = x.from.in->constant(0, element::i32, x.where);
   if constexpr (requires { o.how.first; })
