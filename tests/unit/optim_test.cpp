@@ -7,6 +7,7 @@
 #include <cleave/optim/adam.hpp>
 #include <cleave/optim/average.hpp>
 #include <cleave/optim/clip.hpp>
+#include <cleave/optim/decay.hpp>
 #include <cleave/optim/lamb.hpp>
 #include <cleave/optim/lion.hpp>
 #include <cleave/optim/mixed.hpp>
@@ -898,6 +899,43 @@ TEST(Optim, AccumulatedGradientsAreThoseOfTheWholeBatch) {
     expect_near(got[2], {loss});
     if (HasFailure()) return;
   }
+}
+
+TEST(Optim, DecayLeavesOutTheNamesOfItsPatterns) {
+  for (unsigned seed = 1; seed <= layouts; ++seed) {
+    SCOPED_TRACE(seed);
+    run r({joined({dims_of_leaves, dims_of_leaves, {""}}),
+           [](const values& in) {
+             // vector is left out by its name, matrix of the second by its whole path.
+             const std::pair both(leaves_of(in, 0), leaves_of(in, 4));
+             const auto [one, other] = optim::decayed(both, in[8], {"*.vector", "1.mat*"});
+             values out = list_of(one);
+             for (const value& v : list_of(other)) out.push_back(v);
+             out.push_back(in[8] * 1);
+             return out;
+           }},
+          seed);
+    const std::vector<numbers> w = joined({r.some_leaves(), r.some_leaves()});
+    const std::vector<numbers> got = r(joined({w, {{0.25}}}));
+    for (std::size_t l = 0; l < 8; ++l) {
+      numbers wanted = w[l];
+      if (l % 4 != 2 && l != 5)
+        for (double& x : wanted) x *= 0.75;
+      expect_near(got[l], wanted);
+    }
+  }
+}
+TEST(Optim, NamesFitPatterns) {
+  static_assert(fits("layers[2].bias", "*.bias") && fits("bias", "bias") && fits("a.b", "*") && fits("", "*"));
+  static_assert(!fits("bias2", "*bias") && !fits("a", "") && !fits("", "a") && fits("abcabc", "a*abc"));
+  constexpr auto names = [] {
+    std::size_t letters = 0;
+    for_each_named_leaf<cleave::detail::is_value, std::array<leaves, 12>>("w", [&]<class>(std::string_view name) {
+      letters += name == "w[11].matrix" || name == "w[0].number";
+    });
+    return letters;
+  }();
+  static_assert(names == 2);
 }
 
 } // namespace CLEAVE_SOURCE

@@ -97,8 +97,7 @@ void take_number(N& number, const member& m) {
 template <class A>
 std::vector<member> members_of(const grid& g, A& all) {
   std::vector<std::string> names;
-  for_each_named_leaf<is_member, std::remove_cv_t<A>>("",
-                                                      [&]<class Leaf>(const std::string& n) { names.push_back(n); });
+  for_each_named_leaf<is_member, std::remove_cv_t<A>>("", [&]<class>(std::string_view n) { names.emplace_back(n); });
   std::vector<member> members;
   for_each_leaf<is_member>(all, [&]<class Leaf>(Leaf& leaf) {
     const std::string& name = names[members.size()].empty() ? "array" : names[members.size()];

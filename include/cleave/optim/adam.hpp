@@ -49,8 +49,9 @@ constexpr std::tuple<Weights, State> adam(const Weights& weights, const State& s
   s.mean_weight = averaged(beta1, state.mean_weight, 1);
   s.square_weight = averaged(beta2, state.square_weight, 1);
   const value mean_weight = detail::as_number(s.mean_weight), square_weight = detail::as_number(s.square_weight);
-  const auto by = detail::widened_number(rate), epsilon = detail::widened_number(o.epsilon),
-             decay = detail::widened_number(o.weight_decay);
+  const auto by = detail::widened_number(rate);
+  const auto epsilon = detail::widened_number(o.epsilon);
+  const auto decay = detail::widened_number(o.weight_decay);
   const auto updated = [&](const value& w, const value& m, const value& v) {
     const value direction = (m / mean_weight) / (root_of_squares(v / square_weight) + epsilon), wide = widened(w);
     if constexpr (std::same_as<Options, adam_options>)

@@ -45,16 +45,6 @@ inline void refuse(const verdict& v) {
 template <class T>
 struct is_named_leaf : std::bool_constant<TensorType<T> || Number<T>> {};
 
-/// Whether a name fits a pattern in which `*` stands for any letters.
-constexpr bool fits(std::string_view name, std::string_view pattern) {
-  if (pattern.empty()) return name.empty();
-  if (pattern.front() != '*')
-    return !name.empty() && name.front() == pattern.front() && fits(name.substr(1), pattern.substr(1));
-  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped)
-    if (fits(name.substr(skipped), pattern.substr(1))) return true;
-  return false;
-}
-
 template <class Signature>
 struct names_of_signature;
 template <class R, class... Args>
@@ -63,8 +53,8 @@ struct names_of_signature<R(Args...)> {
   /// place: `arg 0.layers.query`.
   template <class A>
   static void add(std::vector<std::string>& all, const std::string& name) {
-    for_each_named_leaf<is_named_leaf, std::remove_cvref_t<A>>(name, [&]<class Leaf>(const std::string& leaf) {
-      all.push_back(leaf);
+    for_each_named_leaf<is_named_leaf, std::remove_cvref_t<A>>(name, [&]<class Leaf>(std::string_view leaf) {
+      all.emplace_back(leaf);
     });
   }
   static std::vector<std::string> arguments(std::initializer_list<std::string_view> given) {
@@ -262,13 +252,13 @@ class study {
     check(rules);
     bool any = false;
     for (std::size_t i = 0; i < arguments_.size(); ++i)
-      if (detail::fits(arguments_[i], pattern)) {
+      if (fits(arguments_[i], pattern)) {
         node& n = graph_.nodes[graph_.inputs[i]];
         n.pin = rules.of(n.type, graph_.dims, graph_.mesh);
         any = true;
       }
     for (std::size_t i = 0; i < results_.size(); ++i)
-      if (detail::fits(results_[i], pattern)) {
+      if (fits(results_[i], pattern)) {
         graph_.output_layouts[i] = rules.of(graph_.output_types[i], graph_.dims, graph_.mesh);
         any = true;
       }
