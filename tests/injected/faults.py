@@ -93,8 +93,8 @@ for part in (1, 3, 4, 5, 6, 7, 8, 9, 11):
     fault("Rank 1 has no memory left", f"before {PARTS[part]}", (MEMORY, BLAS, RIGHT) if part == 7 else (MEMORY, RIGHT), f"no memory:1:p{part}:0", quick=part == 5,
           transport="auto" if part % 2 else "mpi")
 for size in (0, 100, 700, 2000):
-    fault("The disk of rank 1 is full", f"after {size} bytes", (DISK, RIGHT), f"full disk:1:p12:{size}", files=True, quick=size == 0)
-fault("The disk is full, without checks", "after 100 bytes", (DISK, RIGHT), "full disk:1:p12:100", files=True, checked=False)
+    fault("The disk of rank 1 is full", f"after {size} bytes", (DISK, RIGHT) if size > 100 else DISK, f"full disk:1:p12:{size}", files=True, quick=size == 0)
+fault("The disk is full, without checks", "after 100 bytes", DISK, "full disk:1:p12:100", files=True, checked=False)
 for number, other in enumerate(("another literal", "another operation", "another layout of operations", "another order", "a call more"), 1):
     fault("Rank 1 has another binary", other, (CALLS, LATE), f"another binary:1:p1:{number}", quick=number == 1)
 for variable in ("CLEAVE_TRANSPORT=mpi", "CLEAVE_CHECKED=off", "CLEAVE_TIME_LIMIT=9", "CLEAVE_OVERLAP=off", "CLEAVE_STORES=streaming",

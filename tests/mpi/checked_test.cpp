@@ -166,7 +166,7 @@ TEST(checked, other_plans_at_one_line) {
   y = twice(x);
 }
 
-// Replicas along some axes only, and more kinds of them than one message has words for.
+// Replicas along some axes only.
 TEST(checked, replicas_along_one_axis) {
   if (support::ranks() != 4) return;
   const cleave::grid g(mesh, MPI_COMM_WORLD, {2, 2});
@@ -190,6 +190,27 @@ TEST(checked, replicas_along_one_axis) {
   if (support::rank() == 1) set(b);
   n = sums(a, b, c, 1.0);
   EXPECT_EQ(n.item(), 4);
+}
+
+constexpr cleave::function sum_of_all([](const auto& all) {
+  auto sum = all[0];
+  for (std::size_t i = 1; i < all.size(); ++i) sum = sum + all[i];
+  return sum;
+});
+TEST(checked, more_replicas_than_one_message_has_words_for) {
+  if (support::ranks() == 1) return;
+  const cleave::grid g = support::grids(mesh).front();
+  g.check(calls);
+  std::array<Number, 70> all;
+  for (Number& n : all) n = Number(g, {});
+  Number sum(g, {});
+  sum = sum_of_all(all);
+  EXPECT_EQ(sum.item(), 0);
+  const double three = 3;
+  if (support::rank() == 1)
+    cleave::copy_bytes<cleave::memory_space, Kokkos::HostSpace>(all[65].data(), &three, sizeof three);
+  const std::string what = error_of<cleave::agreement_error>([&] { sum = sum_of_all(all); });
+  EXPECT_TRUE(contains(what, "argument 65, f64[], differs between ranks 0 and 1")) << what;
 }
 
 struct refuses_on_rank_1 {

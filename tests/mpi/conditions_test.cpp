@@ -56,6 +56,15 @@ constexpr cleave::function halves([](auto u, auto v) {
   return std::tuple(left * v, right - u, left + right);
 });
 
+/// Predicates that hold at single indices, and in ranges away from the faces.
+constexpr cleave::function inside([](auto u, auto v) {
+  const value i = iota(u, row), j = iota(u, col);
+  const value at = select(i == 5, u, v), between = select((i >= 2) & (i < 5), u + v, u),
+              source = select((i >= 3) & (i < 6), select((j >= 4) & (j < 7), u * 2, v), v),
+              but = select(j != 1, v, u - v), far = select(i >= 4, at, select(i == 6, u, between));
+  return std::tuple(at + source, between * but, far - source);
+});
+
 TEST(conditions, at_faces_of_several_results) {
   for (const cleave::grid& g : support::grids(mesh))
     for (const auto& [rows, cols] : {std::array{8, 12}, std::array{24, 67}, std::array{70, 33}}) {
@@ -65,6 +74,7 @@ TEST(conditions, at_faces_of_several_results) {
       support::check(three_results, std::tie(a, b, c), u, v);
       support::check(one_result, std::tie(a), u);
       support::check(halves, std::tie(a, b, c), u, v);
+      support::check(inside, std::tie(a, b, c), u, v);
     }
 }
 

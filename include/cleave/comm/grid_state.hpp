@@ -154,7 +154,7 @@ class grid_state {
     // Calls that differ, by their number too, are told by name.
     m.place = underlying(why);
     if (why > asked_for::name) m.place |= as_size(checked_calls_) << 24 | step << 4;
-    std::memcpy(m.words, mine, words * sizeof m.place);
+    if (words > 0) std::memcpy(m.words, mine, words * sizeof m.place);
     const int missing = guarded([&] { return agreement_->exchange(m, words, checked_.time_limit); });
     int elsewhere = 0;
     while (missing < 0 && elsewhere < world_.size && agreement_->of(elsewhere).place == m.place) ++elsewhere;
@@ -372,7 +372,11 @@ class grid_state {
     int rank = 0, ranks = 0;
     comm::check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     comm::check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    comm::begin_recording(rank, ranks, limit);
+    // Communicators of several grids may have the same ranks, and files are those of processes.
+    int of_world = rank, has_world = 0;
+    comm::check(MPI_Initialized(&has_world), "MPI_Initialized");
+    if (has_world != 0) comm::check(MPI_Comm_rank(MPI_COMM_WORLD, &of_world), "MPI_Comm_rank");
+    comm::begin_recording(rank, ranks, limit, of_world);
   }
   /// The devices make different calls: each tells its own.
   [[gnu::cold, noreturn]] void refuse_calls(const comm::small_message& mine) {

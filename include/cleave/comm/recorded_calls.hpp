@@ -264,11 +264,16 @@ class calls_text {
 
 /// Whether a thread waits for other ranks in a call, if it does nothing, and for longer than it may.
 [[gnu::cold]] inline bool waits_too_long(call_ring& ring, double seconds) {
-  recorded_call& call = ring.of(ring.current.load());
-  if (ring.current.load() == 0 || call.limit.load() == 0 || seconds < call.limit.load()) return false;
-  // A map may wait for the halo that the wait before it is for.
+  const std::uint64_t number = ring.current.load();
+  recorded_call& call = ring.of(number);
+  // Calls within the call may have taken its place in the ring.
+  if (number == 0 || call.number.load() != number || call.limit.load() == 0 || seconds < call.limit.load())
+    return false;
   const step *const steps = call.steps.load(), *const at = call.at.load();
-  return at == nullptr || is_collective(*at) || (at != steps ? at[-1] : *at).kind == step_kind::wait;
+  if (at == nullptr || at->kind == step_kind::wait) return true;
+  // A map waits itself for the halo that the wait before it is for. Look-ups and sorts compute for long as well.
+  if (at->kind == step_kind::map) return at != steps && at[-1].kind == step_kind::wait;
+  return is_collective(*at) && (at->kind == step_kind::move || at->kind == step_kind::exchange);
 }
 /// Watches what this process does, by a thread that never ends, as the record does not: prints the record after each
 /// `limit` seconds in which it made no call and no step of one, if there is such a limit; and ends the process, with
@@ -287,13 +292,19 @@ class calls_text {
       clock::time_point since = clock::now();
       for (bool printed = false;;) {
         std::this_thread::sleep_for(std::chrono::duration<double>(limit > 0 ? std::min(limit / 8, 1.0) : 0.5));
-        std::uint64_t now = 0;
-        for (const call_ring& r : rings_of_calls) now += r.number.load() + r.steps.load();
+        const auto counted = [] {
+          std::uint64_t n = 0;
+          for (const call_ring& r : rings_of_calls) n += r.number.load() + r.steps.load();
+          return n;
+        };
+        const std::uint64_t now = counted();
         if (now != seen) seen = now, since = clock::now(), printed = false;
         const double idle = std::chrono::duration<double>(clock::now() - since).count();
         for (call_ring& r : rings_of_calls)
-          if (waits_too_long(r, idle)) {
+          // Counted once more: it may have entered the call a moment ago.
+          if (waits_too_long(r, idle) && counted() == seen) {
             calls_text(idle).write();
+            trace_file::own().flush();
             std::_Exit(EXIT_FAILURE);
           }
         if (printed || limit <= 0 || idle < limit) continue;
@@ -309,7 +320,8 @@ class calls_text {
 /// From now on the call in which this thread is may wait for so many seconds.
 [[gnu::cold]] inline void limit_call(double seconds) {
   call_ring& ring = own_ring();
-  ring.of(ring.current.load()).limit.store(seconds);
+  const std::uint64_t number = ring.current.load();
+  if (recorded_call& call = ring.of(number); call.number.load() == number) call.limit.store(seconds);
   watch_calls(0);
 }
 
@@ -321,10 +333,10 @@ class calls_text {
 
 /// Once in each process, with its first grid: sets the name, and starts the watch and the handler that the environment
 /// asks for.
-[[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit) {
+[[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit, int process) {
   if (name_of_process.ranks.exchange(ranks) != 0) return;
   name_of_process.rank = rank;
-  begin_trace(rank);
+  begin_trace(process);
   ::gethostname(name_of_process.host, sizeof name_of_process.host - 1);
   const char* const given = std::getenv("CLEAVE_TIME_LIMIT");
   if (given != nullptr && *given != '\0') watch_calls(limit);

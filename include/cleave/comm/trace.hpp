@@ -5,6 +5,7 @@
 #include <cleave/ops/table.hpp>
 #include <cleave/program/program_view.hpp>
 
+#include <unistd.h>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -32,17 +33,19 @@ class trace_file {
   trace_file& operator=(const trace_file&) = delete;
   ~trace_file() {
     tracing = false;
-    if (file_ == nullptr) return;
+    // A child of this process has a copy of the text that is not written yet.
+    if (file_ == nullptr || ::getpid() != process_) return;
     std::fputs("\n]\n", file_);
     std::fclose(file_);
   }
-  /// Each rank writes `name.RANK.json` of `name.json`.
+  /// Each process writes `name.RANK.json` of `name.json`, by its rank in MPI_COMM_WORLD.
   [[gnu::cold]] void open(std::string name, int rank) {
     const std::string_view ending = ".json";
     if (name.ends_with(ending)) name.resize(name.size() - ending.size());
     name.append(".").append(std::to_string(rank)).append(ending);
     file_ = std::fopen(name.c_str(), "w");
     rank_ = rank;
+    process_ = ::getpid();
     if (file_ == nullptr) {
       std::fprintf(stderr, "cleave: rank %d cannot write the trace '%s'\n", rank, name.c_str());
       return;
@@ -50,6 +53,10 @@ class trace_file {
     std::fprintf(file_, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
                  rank);
     tracing = true;
+  }
+  /// Before the process is ended at once.
+  void flush() {
+    if (tracing && mutex_.try_lock()) std::fflush(file_);
   }
   /// Microseconds, by a clock that the ranks share as far as their hosts agree on the time.
   double now() const {
@@ -62,12 +69,21 @@ class trace_file {
     static thread_local const int thread = threads++;
     const double end = now();
     const std::lock_guard lock(mutex_);
-    std::fprintf(file_, ",\n{\"name\":\"%.*s%s%.*s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d",
+    std::fprintf(file_, ",\n{\"name\":\"%.*s%s%.*s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d",
                  static_cast<int>(name.size()), name.data(), words.empty() ? "" : " for ",
-                 static_cast<int>(words.size()), words.data(), category, begin, end - begin, rank_);
-    std::fprintf(file_, ",\"tid\":%d,\"args\":{\"line\":\"", thread);
-    if (s != nullptr && s->where.line != 0)
-      std::fprintf(file_, "%s:%d", std::string(s->where.name()).c_str(), static_cast<int>(s->where.line));
+                 static_cast<int>(words.size()), words.data(), category, rank_, thread);
+    // As integers: another locale has another point.
+    const auto put = [&](const char* what, double microseconds) {
+      const auto ns = static_cast<long long>(1000 * microseconds);
+      std::fprintf(file_, ",\"%s\":%lld.%03lld", what, ns / 1000, ns % 1000);
+    };
+    put("ts", begin);
+    put("dur", end - begin);
+    std::fputs(",\"args\":{\"line\":\"", file_);
+    if (s != nullptr && s->where.line != 0) {
+      const std::string_view file = s->where.name();
+      std::fprintf(file_, "%.*s:%d", static_cast<int>(file.size()), file.data(), static_cast<int>(s->where.line));
+    }
     std::fprintf(file_, "\",\"gradient\":%s,\"bytes\":%lld}}", s != nullptr && s->gradient ? "true" : "false",
                  static_cast<long long>(bytes));
   }
@@ -84,6 +100,7 @@ class trace_file {
 
   std::FILE* file_ = nullptr;
   int rank_ = 0;
+  ::pid_t process_ = 0;
   std::mutex mutex_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double began_ =

@@ -201,7 +201,7 @@ class box_binder {
         cut_at(block * n - d);
     }
     indexed_vector<std::int64_t> changes;
-    ranges_.append_cuts(i, b_.at[s_.loop[i]], changes);
+    ranges_.append_cuts(i, changes);
     for (std::int64_t at : changes) cut_at(at - held(i).begin + area_[i].wrapped);
     return cuts;
   }

@@ -32,14 +32,20 @@ class plan_identity {
   [[gnu::cold]] explicit plan_identity(const program_view& p) {
     for (const dim_info& d : p.dims) all_.mix_all(d.name, d.extent);
     for (const loop_info& l : p.loops) all_.mix_all(l.along, l.backwards, l.around, l.iterations, l.once);
-    for (const dim_map& m : p.maps) all_.mix_all(m.from, m.to, m.window, m.stride, m.dilation, m.divisor, m.outside);
+    for (const dim_map& m : p.maps) {
+      all_.mix_all(m.operand, m.from, m.to, m.window, m.stride, m.dilation, m.divisor, m.outside, m.floors);
+      all_.mix_all(m.at_run_time, m.sign, m.offset.constant);
+      for (const auto& t : m.offset.terms) all_.mix_all(t.dim, t.times);
+    }
     for (const buffer& b : p.buffers) {
-      all_.mix_all(b.type.element, b.role, b.index, b.where.word, b.form, b.of, b.first_map, b.maps, b.parts);
+      all_.mix_all(b.type.element, b.role, b.index, b.where.word, b.form, b.of, b.loop, b.first_map, b.maps, b.parts);
       for (int i = 0; i < b.type.rank; ++i) all_.mix(b.type[i]);
     }
     unsigned line = 0;
     for (const step& s : p.steps) {
       all_.mix_all(s.kind, s.move, s.axes, s.out, s.combine, s.what, s.backwards, s.first_map, s.code, s.space.word);
+      all_.mix_all(s.exclusive, s.keeps, s.pieces, s.panels, s.in_flight, s.joined, s.in_loop);
+      for (int i = 0; i < s.loop.rank; ++i) all_.mix(s.loop[i]);
       for (std::uint16_t in : s.in) all_.mix(in);
       for (const fused_op& o : fused_ops_of(p, s))
         all_.mix_all(o.code, o.type, o.arg, o.scalar, o.over, o.in[0], o.in[1], o.in[2]);

@@ -190,21 +190,29 @@ class bound_ranges {
   bound_ranges(const binder& b, const step& s, const range_selects& selects)
       : b_(b), fused_ops_(fused_ops_of(b.program, s)), selects_(selects) {
     for (int k = 0; k < selects_.predicates && any(); ++k) find_comparisons(selects_.predicate[k]);
+    for (int i = 0; i < s.loop.rank && selects_.by_middle; ++i) {
+      indexed_vector<std::int64_t> changes;
+      append_changes(i, changes);
+      range& middle = middle_[i];
+      middle = {0, b.at[s.loop[i]]};
+      for (const std::int64_t at : changes)
+        if (at <= b.at[s.loop[i]] / 2) middle.begin = std::max(middle.begin, at);
+        else middle.end = std::min(middle.end, at);
+    }
   }
 
   bool any() const { return selects_.variants > 0; }
   /// Appends the indices along a dim of the loop where the expression changes.
-  [[gnu::cold]] void append_cuts(int dim, std::int64_t extent, indexed_vector<std::int64_t>& cuts) const {
-    append_changes(dim, cuts);
-    if (!selects_.by_middle) return;
-    std::int64_t before = 0, after = extent;
-    for (const std::int64_t at : cuts)
-      if (at <= extent / 2) before = std::max(before, at);
-      else after = std::min(after, at);
-    cuts = {before, after};
+  [[gnu::cold]] void append_cuts(int dim, indexed_vector<std::int64_t>& cuts) const {
+    if (!selects_.by_middle) return append_changes(dim, cuts);
+    cuts.push_back(middle_[dim].begin);
+    cuts.push_back(middle_[dim].end);
   }
   /// The expression of a box that begins at these indices.
   int variant_at(const std::int64_t* index) const {
+    // Nearer to the faces a predicate may change within the box.
+    for (int i = 0; i < max_rank && selects_.by_middle; ++i)
+      if (middle_[i].size() > 0 && (index[i] < middle_[i].begin || index[i] >= middle_[i].end)) return 1;
     std::uint64_t hold = 0;
     for (int k = 0; k < selects_.predicates; ++k)
       if (value(selects_.predicate[k], index) != 0) hold |= std::uint64_t{1} << k;
@@ -259,6 +267,8 @@ class bound_ranges {
   indexed_span<const fused_op> fused_ops_;
   const range_selects& selects_;
   indexed_vector<int> comparisons_{};
+  /// `by_middle`: the indices along each dim of the loop between which no predicate changes.
+  fixed_array<range, max_rank> middle_{};
 };
 
 }}} // namespace cleave::v0::detail

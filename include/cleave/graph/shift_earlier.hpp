@@ -29,7 +29,8 @@ struct shifted_choice {
     bool moves = shift.pinned == 0 && shift.arity == 1 && composes(shift.code);
     for (const dim_map& m : maps_of(to, shift)) {
       dims |= dim_bit(m.to);
-      moves = moves && m.from == m.to && m.outside != border::zero && m.stride == 1 && m.divisor == 1;
+      moves = moves && m.from == m.to && m.window == no_dim && m.outside != border::zero && m.stride == 1 &&
+              m.divisor == 1;
     }
     return moves && chooses_from_array(shift.in[0]) && around;
   }

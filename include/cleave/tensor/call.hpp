@@ -170,7 +170,10 @@ inline void check_numbers(const number_checks& numbers, const call_operand* oper
   executor* const known = as<executor>(grid.bound().find(&code, site.extents()));
   const auto argument = [&](std::size_t i) {
     const tensor_state* const t = operands[i].tensor;
-    return argument_data{operands[i].data, t == nullptr ? 1 : t->elements(), t == nullptr};
+    // A number that is more than a word is read where the kernels have it.
+    const bool is_word = t == nullptr && size_of(p.buffers[i].type.element) <= 8;
+    return argument_data{is_word || t != nullptr ? operands[i].data : at[i], t == nullptr ? 1 : t->elements(),
+                         t == nullptr};
   };
   const std::int64_t lacking = plan == nullptr    ? bytes_to_bind
                                : known == nullptr ? 0

@@ -122,7 +122,7 @@ class pass_joining {
     const stretch pass = pass_;
     indexed_vector<step> steps = steps_;
     indexed_vector<std::size_t> reads = reads_, writes = writes_;
-    const std::size_t gone = gone_.size();
+    const std::size_t gone = gone_.size(), operations = e_.made.fused_ops.size();
     while (grow(true))
       if (is_within_limits()) return true;
     pass_ = pass;
@@ -130,6 +130,7 @@ class pass_joining {
     reads_ = std::move(reads);
     writes_ = std::move(writes);
     gone_.resize(gone);
+    e_.made.fused_ops.resize(operations);
     return false;
   }
   constexpr bool is_within_limits() const {
