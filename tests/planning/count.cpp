@@ -59,7 +59,7 @@ int main() {
                                                                    float);
   using body = std::remove_cvref_t<decltype(vision::step)>;
   const policy rule = policy::time();
-  const graph recorded = counted("record", 81000, 178, [] { return recording<body, signature>::record(); });
+  const graph recorded = counted("record", 82000, 178, [] { return recording<body, signature>::record(); });
   const named_size expected[] = {vision::batch = 48, vision::layer = 2,   vision::embed = 32, vision::heads = 4,
                                  vision::head = 8,   vision::hidden = 64, vision::data = 2,   vision::model = 2};
   const sizes at = sizes_for(recorded, expected);

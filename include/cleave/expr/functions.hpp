@@ -213,8 +213,8 @@ CLEAVE_LIFT(select)
 /// The square root of a sum of squares, `root_of_squares(sum(x * x, d))`. Its gradient at 0 is 0, as that of a length
 /// is; the infinite slope of `sqrt` times the slope of the squares, 0, would be NaN.
 constexpr value root_of_squares(operand squares) {
-  const value none = squares == 0;
-  return select(none, 0, sqrt(select(none, 1, squares)));
+  const value root = sqrt(squares);
+  return root.ok() ? root.in->marked(root, is_length) : root;
 }
 CLEAVE_LIFT(root_of_squares)
 /// The values converted to another element type: `cast<float>(x)`.

@@ -138,6 +138,8 @@ inline constexpr double is_number_that_fits = 1;
 inline constexpr double is_widened = 2, rounds_partial_sums = 3;
 /// Of a select: its predicate holds exactly at the elements of the update that its second operand places.
 inline constexpr double chooses_update = 4;
+/// Of a square root: its derivative at 0 is 0, as that of a length is.
+inline constexpr double is_length = 5;
 
 /// Of a comparison of labels with indices, and of rows at indices: every label is an index of the dim or is excluded,
 /// which checked mode looks for; 0: any will do. All others are excluded by the label that no index has.
@@ -163,8 +165,8 @@ struct node {
   /// gather, scatter, cumulative, sort, argsort: {dim}. rename: {from, to}. split: {whole, major, minor}. merge:
   /// {major, minor, whole}. iota: {dim}. loop_slice: {dim of the loop, or no_dim}.
   fixed_array<dim_id, 3> which{};
-  /// constant: the value. cast: see `is_number_that_fits`, `is_widened`. select: see `chooses_update`. equal, gather,
-  /// scatter: see `labels_are_indices`.
+  /// constant: the value. cast: see `is_number_that_fits`, `is_widened`. select: see `chooses_update`. sqrt: see
+  /// `is_length`. equal, gather, scatter: see `labels_are_indices`.
   double scalar = 0;
   /// input, constrain, reshard: the layout the user wrote, for the positions in `pinned` (bit i: position i).
   layout pin{};

@@ -52,9 +52,14 @@ constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const n
     if (f.empty()) continue;
     value part = recorded_formula(c, f, v, n, g);
     if (!part.ok()) continue;
+    const op_builder apply(c.in(), n.where);
+    if (n.code == op::sqrt && n.scalar == is_length) {
+      const value none = apply.number(0, n.type.element);
+      part = apply(op::select, apply(op::equal, c.primal(v), none), none, part);
+    }
     const tensor_type to = c.node_at(u).type;
     if (c.type_of(part).element != to.element) {
-      part = op_builder(c.in(), n.where).cast(part, to.element);
+      part = apply.cast(part, to.element);
       if (n.scalar == is_widened && n.code == op::cast) part = c.in().marked(part, rounds_partial_sums);
     }
     const dim_set broadcast = n.type.set() & ~to.set(), has = c.type_of(part).set();
