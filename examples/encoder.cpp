@@ -137,22 +137,16 @@ int compare(const model_on& model, const std::string& path, bool shows_plan, boo
     std::vector<float> states{}, embeddings{};
   } file;
   const std::int64_t width = model.extents().embed;
-  std::string wrong;
-  try {
+  examples::on_all_ranks([&] {
     const examples::hdf5_file in(path);
     file.extents = in.extents("token_ids");
     if (file.extents.size() != 2 || file.extents[0] < 1 || file.extents[1] < 1)
-      throw std::runtime_error("token_ids of " + path + " are no matrix [sentence, position]");
+      throw std::runtime_error("token_ids of " + path + " are no matrix [sentence, position] with a token");
     file.ids = in.read<std::int32_t>("token_ids", file.extents);
     file.mask = in.read<std::int32_t>("mask", file.extents);
     file.states = in.read<float>("last_hidden_state", {file.extents[0], file.extents[1], width});
     file.embeddings = in.read<float>("embeddings", {file.extents[0], width});
-  } catch (const std::exception& e) {
-    wrong = e.what();
-  }
-  int fine = wrong.empty() ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (fine == 0) throw std::runtime_error(wrong.empty() ? "another process cannot read " + path : wrong);
+  });
 
   if (speaks && shows_plan) std::printf("\n%s\n", model.plan(file.extents[0], file.extents[1]).c_str());
   const auto [states_of_tokens, of_sentences] = model(file.ids, file.mask, file.extents[1]);
@@ -190,10 +184,14 @@ struct search_options {
 void search(const model_on& model, const cleave::grid& grid, const search_options& o, bool speaks) {
   const std::optional<std::string> text = examples::text_of(o.text, speaks);
   if (!text) throw std::runtime_error("encoder: cannot read '" + o.text + "'");
-  const examples::wordpiece tokens_of(o.vocabulary);
-  if (tokens_of.size() > model.extents().vocabulary)
-    throw std::runtime_error("encoder: the vocabulary '" + o.vocabulary + "' has " + std::to_string(tokens_of.size()) +
-                             " tokens, but the weights have " + std::to_string(model.extents().vocabulary));
+  std::optional<examples::wordpiece> vocabulary_of_file;
+  examples::on_all_ranks([&] {
+    const std::int64_t count = vocabulary_of_file.emplace(o.vocabulary).size(), most = model.extents().vocabulary;
+    if (count > most)
+      throw std::runtime_error("encoder: the vocabulary '" + o.vocabulary + "' has " + std::to_string(count) +
+                               " tokens, but the weights have " + std::to_string(most));
+  });
+  const examples::wordpiece& tokens_of = *vocabulary_of_file;
   const auto most = static_cast<std::size_t>(std::min(std::max(o.tokens, std::int64_t{3}), model.extents().places));
   struct line {
     std::size_t number;

@@ -47,6 +47,13 @@ class decoder {
                   static_cast<long long>(config_.heads * config_.group));
   }
   const configuration& config() const { return config_; }
+  /// Throws if a token is none of the vocabulary.
+  void check(const std::vector<std::int32_t>& ids) const {
+    for (const std::int32_t id : ids)
+      if (id < 0 || id >= config_.vocabulary)
+        throw std::runtime_error("llama: token " + std::to_string(id) + " is not one of the " +
+                                 std::to_string(config_.vocabulary) + " of the vocabulary");
+  }
 
   /// Makes room for so many sequences of so many tokens. Sequences begin at these indices of the cache.
   void begin(std::int64_t room, const std::vector<std::int32_t>& begins) {
@@ -118,19 +125,15 @@ int compare(decoder& model, const std::string& path, bool speaks) {
   std::vector<std::int64_t> extents;
   std::vector<std::int32_t> ids;
   std::vector<float> wanted;
-  std::string wrong;
-  try {
+  examples::on_all_ranks([&] {
     const examples::hdf5_file in(path);
     extents = in.extents("token_ids");
-    if (extents.size() != 2) throw std::runtime_error("token_ids of " + path + " are no matrix [sequence, position]");
+    if (extents.size() != 2 || extents[0] < 1 || extents[1] < 1)
+      throw std::runtime_error("token_ids of " + path + " are no matrix [sequence, position] with a token");
     ids = in.read<std::int32_t>("token_ids", extents);
+    model.check(ids);
     wanted = in.read<float>("scores", {extents[0], extents[1], model.config().vocabulary});
-  } catch (const std::exception& e) {
-    wrong = e.what();
-  }
-  int fine = wrong.empty() ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (fine == 0) throw std::runtime_error(wrong.empty() ? "another process cannot read " + path : wrong);
+  });
 
   const auto count = static_cast<std::size_t>(extents[0]), length = static_cast<std::size_t>(extents[1]),
              words = static_cast<std::size_t>(model.config().vocabulary);
@@ -182,10 +185,7 @@ bool generate(decoder& model, const std::vector<std::vector<std::int32_t>>& prom
     texts.back().insert(texts.back().end(), p.begin(), p.end());
     ids.insert(ids.end(), texts.back().begin(), texts.back().end());
   }
-  for (const std::int32_t id : ids)
-    if (id < 0 || id >= model.config().vocabulary)
-      throw std::runtime_error("llama: token " + std::to_string(id) + " is not one of the " +
-                               std::to_string(model.config().vocabulary) + " of the vocabulary");
+  model.check(ids);
   model.begin(room, begins);
   if (speaks && c.shows_plan) std::printf("\n%s\n", model.plan(room).c_str());
 
@@ -281,9 +281,11 @@ int run(examples::options& given, int ranks, bool speaks) {
       at = next + 1;
     }
   } else {
-    words.emplace(table, model.config().vocabulary);
     if (texts.empty()) texts.emplace_back();
-    for (const std::string& t : texts) prompts.push_back(words->tokens(t));
+    examples::on_all_ranks([&] {
+      words.emplace(table, model.config().vocabulary);
+      for (const std::string& t : texts) prompts.push_back(words->tokens(t));
+    });
   }
   return generate(model, prompts, words, c, log, speaks) ? 0 : 1;
 }

@@ -15,6 +15,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -68,25 +71,10 @@ class mapped_file {
   std::size_t size_ = 0;
 };
 
-/// The first error of any rank on all ranks, so that none waits for another.
-template <class F>
-void on_all_ranks(const F& f) {
-  std::string wrong;
-  try {
-    f();
-  } catch (const std::exception& e) {
-    wrong = e.what();
-  }
-  int fine = wrong.empty() ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (fine == 0) throw std::runtime_error(wrong.empty() ? "llama: another process failed" : wrong);
-}
-
-/// The seven numbers at the beginning of a checkpoint of llama2.c, and where its arrays begin.
+/// The seven numbers at the beginning of a checkpoint of llama2.c.
 struct checkpoint_header {
   static constexpr std::size_t bytes = 7 * sizeof(std::int32_t);
   configuration config{};
-  std::size_t floats = 0;
 
   explicit checkpoint_header(const mapped_file& file) {
     std::array<std::int32_t, 7> n{};
@@ -106,13 +94,20 @@ struct checkpoint_header {
       throw std::runtime_error("llama: " + std::to_string(n[3]) + " heads do not divide " + std::to_string(n[0]) +
                                " elements into heads of even length");
     config.head = config.embed / n[3];
-    const configuration& c = config;
-    const std::int64_t maps = c.embed * c.head * c.heads * (2 * c.group + 2) + 3 * c.embed * c.hidden + 2 * c.embed;
-    floats = static_cast<std::size_t>(c.vocabulary * c.embed * (c.own_scores ? 2 : 1) + c.layers * maps + c.embed +
-                                      c.positions * c.head);
-    if (file.size() != bytes + floats * sizeof(float))
-      throw std::runtime_error("llama: the checkpoint has " + std::to_string(file.size()) + " bytes, but its header " +
-                               "says " + std::to_string(bytes + floats * sizeof(float)));
+    // Products of a damaged header may exceed 64 bits. As doubles they do not, and those of real files are exact.
+    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+    const double wide = real(config.embed), head = real(config.head);
+    const double maps = 2 * wide * head * real(config.heads) * real(config.group + 1) + 3 * wide * real(config.hidden) +
+                        2 * wide;
+    const double floats = real(config.vocabulary) * wide * (config.own_scores ? 2 : 1) + real(config.layers) * maps +
+                          wide + real(config.positions) * head;
+    const double expected = static_cast<double>(bytes) + floats * static_cast<double>(sizeof(float));
+    if (static_cast<double>(file.size()) != expected) {
+      std::array<char, 64> text{};
+      std::snprintf(text.data(), text.size(), "%.0f", expected);
+      throw std::runtime_error("llama: the checkpoint has " + std::to_string(file.size()) +
+                               " bytes, but its header says " + text.data());
+    }
   }
 };
 
@@ -161,7 +156,7 @@ inline weights<> load_checkpoint(const cleave::grid& grid, const mapped_file& fi
 inline configuration configuration_of(const cleave::grid& grid, const std::string& path, bool reads) {
   configuration c;
   if (path.ends_with(".bin")) {
-    on_all_ranks([&] { c = checkpoint_header(mapped_file(path)).config; });
+    examples::on_all_ranks([&] { c = checkpoint_header(mapped_file(path)).config; });
     return c;
   }
   const auto all = cleave::io::arrays_in(grid, path);
@@ -189,7 +184,12 @@ inline configuration configuration_of(const cleave::grid& grid, const std::strin
     return found.empty() || found == "null" ? otherwise : std::strtod(found.c_str(), nullptr);
   };
   const auto whole = [&](const std::string& key, std::int64_t otherwise) {
-    return static_cast<std::int64_t>(entry(key, static_cast<double>(otherwise)));
+    constexpr double most = std::int64_t{1} << 53; // whole numbers up to here are exact
+    const double found = entry(key, static_cast<double>(otherwise));
+    if (!(std::fabs(found) <= most) || found != std::trunc(found))
+      throw std::runtime_error("llama: '" + key + "' of '" + beside + "' is " + examples::entry_of(*text, key) +
+                               ", which is no count");
+    return static_cast<std::int64_t>(found);
   };
   const std::int64_t queries = whole("num_attention_heads", 0);
   c.set_heads(queries, whole("num_key_value_heads", queries));
@@ -239,7 +239,7 @@ weights<> load_narrow(const cleave::grid& grid, const std::string& path, const c
 inline weights<> load(const cleave::grid& grid, const std::string& path, const configuration& c) {
   if (path.ends_with(".bin")) {
     std::optional<mapped_file> file;
-    on_all_ranks([&] { file.emplace(path); });
+    examples::on_all_ranks([&] { file.emplace(path); });
     return load_checkpoint(grid, *file, c);
   }
   if (c.element == cleave::element::bf16) return load_narrow<cleave::bfloat16>(grid, path, c);
@@ -250,7 +250,7 @@ inline weights<> load(const cleave::grid& grid, const std::string& path, const c
 /// The tokens of llama2.c: bytes and their score for each.
 class token_table {
  public:
-  token_table(const std::string& path, std::int64_t count) {
+  token_table(const std::string& path, std::int64_t count) : path_(path) {
     const mapped_file file(path);
     const char *at = file.data(), *const end = at + file.size();
     const auto take = [&](void* to, std::size_t bytes) {
@@ -266,7 +266,10 @@ class token_table {
       std::int32_t length = 0;
       take(&score, sizeof score);
       take(&length, sizeof length);
-      std::string token(static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(length, 0, end - at)), ' ');
+      if (length < 0 || length > end - at)
+        throw std::runtime_error("llama: token " + std::to_string(i) + " of '" + path + "' has " +
+                                 std::to_string(length) + " bytes, but " + std::to_string(end - at) + " are left");
+      std::string token(static_cast<std::size_t>(length), ' ');
       take(token.data(), token.size());
       ids_.emplace(token, static_cast<std::int32_t>(i));
       tokens_.push_back(std::move(token));
@@ -284,7 +287,13 @@ class token_table {
       while (n < 4 && i + n < spaced.size() && (static_cast<unsigned char>(spaced[i + n]) & 0xc0) == 0x80) ++n;
       if (const auto found = ids_.find(spaced.substr(i, n)); found != ids_.end()) all.push_back(found->second);
       else
-        for (std::size_t b = i; b < i + n; ++b) all.push_back(static_cast<unsigned char>(spaced[b]) + first_byte);
+        for (std::size_t b = i; b < i + n; ++b) {
+          all.push_back(static_cast<unsigned char>(spaced[b]) + first_byte);
+          if (all.back() >= std::ssize(tokens_))
+            throw std::runtime_error("llama: '" + path_ + "' has " + std::to_string(tokens_.size()) +
+                                     " tokens and none for the byte " + std::to_string(all.back() - first_byte) +
+                                     " of the text");
+        }
       i += n;
     }
     while (true) {
@@ -318,6 +327,7 @@ class token_table {
  private:
   const std::string& name(std::int32_t id) const { return tokens_.at(static_cast<std::size_t>(id)); }
 
+  std::string path_{};
   std::vector<std::string> tokens_{};
   std::vector<float> scores_{};
   std::unordered_map<std::string, std::int32_t> ids_{};

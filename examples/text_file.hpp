@@ -1,19 +1,45 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The text of a file on all ranks, and the numbers of a small configuration in it.
+// Files on all ranks: the text of one, the numbers of a small configuration in it, and what is wrong on any rank.
 #pragma once
 
 #include "options.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace examples {
+
+/// Calls `f`, which does not communicate. What it throws on any rank, of the first if several, is thrown on all ranks:
+/// each may read a file of its own, and none waits for one that cannot.
+template <class F>
+void on_all_ranks(const F& f) {
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int first = ranks;
+  std::string wrong;
+  try {
+    f();
+  } catch (const std::exception& e) {
+    first = rank;
+    wrong = e.what();
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first == ranks) return;
+  auto size = static_cast<int>(wrong.size());
+  MPI_Bcast(&size, 1, MPI_INT, first, MPI_COMM_WORLD);
+  wrong.resize(static_cast<std::size_t>(size));
+  MPI_Bcast(wrong.data(), size, MPI_BYTE, first, MPI_COMM_WORLD);
+  throw std::runtime_error(wrong);
+}
 
 /// The text of a file on all ranks, from rank 0; nothing if rank 0 cannot read it.
 inline std::optional<std::string> text_of(const std::string& path, bool reads) {

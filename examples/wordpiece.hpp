@@ -18,13 +18,13 @@ namespace examples {
 
 class wordpiece {
  public:
-  /// Reads the vocabulary: a token on each line. Throws std::runtime_error.
+  /// Reads the vocabulary: a token on each line, whose id is the number of its last line. Throws std::runtime_error.
   explicit wordpiece(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error("cannot open the vocabulary '" + path + "'");
     for (std::string line; std::getline(file, line);) {
       if (!line.empty() && line.back() == '\r') line.pop_back();
-      ids_.emplace(line, static_cast<std::int32_t>(ids_.size()));
+      ids_.insert_or_assign(line, lines_++);
     }
     for (const auto& [token, id] : {std::pair{"[CLS]", &first_}, {"[SEP]", &last_}, {"[UNK]", &unknown_}}) {
       const auto found = ids_.find(token);
@@ -32,7 +32,8 @@ class wordpiece {
       *id = found->second;
     }
   }
-  std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
+  /// Lines, which is one more than the largest id.
+  std::int64_t size() const { return lines_; }
 
   /// The tokens of a text with those of its ends, at most so many.
   std::vector<std::int32_t> operator()(std::string_view text, std::size_t most) const {
@@ -138,7 +139,7 @@ class wordpiece {
   }
 
   std::unordered_map<std::string, std::int32_t> ids_{};
-  std::int32_t first_ = 0, last_ = 0, unknown_ = 0;
+  std::int32_t lines_ = 0, first_ = 0, last_ = 0, unknown_ = 0;
 };
 
 } // namespace examples

@@ -104,7 +104,9 @@ def write_checkpoint(folder: pathlib.Path, random: numpy.random.Generator) -> No
         table += struct.pack("<fi", -float(number), len(piece)) + piece.encode()
     (folder / "tokenizer.bin").write_bytes(table)
     ids = random.integers(0, len(PIECES), (2, 7)).astype(numpy.int32)
-    store_scores(folder / "scores.h5", ids, decode(arrays, ids, HEADS, GROUP, rates(10000, {}), True, 1e-5))
+    scores = decode(arrays, ids, HEADS, GROUP, rates(10000, {}), True, 1e-5)
+    store_scores(folder / "scores.h5", ids, scores)
+    store_scores(folder / "no_sequences.h5", ids[:0], scores[:0])
 
 
 def write_arrays(folder: pathlib.Path, random: numpy.random.Generator) -> None:
