@@ -12,6 +12,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 namespace {
 
@@ -118,6 +119,15 @@ struct measured {
   std::string model;
   published::run run;
 };
+/// A word as a number. Throws std::runtime_error.
+double number_in(const std::string& word, const char* file) {
+  try {
+    return std::stod(word);
+  } catch (const std::logic_error&) {
+    throw std::runtime_error(std::string(file) + " has '" + word + "' where a number was expected");
+  }
+}
+/// Lines with a number that no run can have are left out.
 std::vector<measured> read(const char* file) {
   std::vector<measured> all;
   std::ifstream in(file);
@@ -127,11 +137,15 @@ std::vector<measured> read(const char* file) {
   while (std::getline(in, line)) {
     std::istringstream words(line);
     std::vector<double> n;
-    for (std::string word; std::getline(words, word, ',');) n.push_back(std::stod(word));
+    for (std::string word; std::getline(words, word, ',');) n.push_back(number_in(word, file));
     if (has_weights && !n.empty()) n.erase(n.begin());
     if (n.size() != 11) continue;
+    // Counts become whole numbers and divide each other; times divide.
+    const bool counts = std::all_of(n.begin(), n.end() - 1, [](double x) { return x >= 1 && x <= 1e6; });
+    if (!counts || !(n[10] > 0 && n[10] <= 1e12)) continue;
     const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(n[i]); };
     const configuration c{"", at(5), at(3), at(4), at(2), at(1), at(7), at(9), at(8), 0, n[10] / 1e3, ""};
+    if (c.micro * c.d > c.sequences || c.p > c.layers || c.head_count > c.width) continue;
     const std::string model = std::to_string(at(5)) + " x " + std::to_string(at(3));
     all.push_back({at(0), model, run_of(c, at(6))});
   }
@@ -158,7 +172,8 @@ int compare_with(const char* file) {
   }
   if (all.published.empty()) return std::fprintf(stderr, "%s has no configurations\n", file), 1;
   all.print("all " + std::to_string(all.published.size()));
-  within_nodes.print("tensors within a node, " + std::to_string(within_nodes.published.size()));
+  if (!within_nodes.published.empty())
+    within_nodes.print("tensors within a node, " + std::to_string(within_nodes.published.size()));
   double sum = 0, worst = 0;
   int several = 0;
   for (const auto& [what, c] : choices) {
@@ -167,14 +182,19 @@ int compare_with(const char* file) {
     sum += c.measured / c.least - 1;
     worst = std::max(worst, c.measured / c.least - 1);
   }
-  std::printf("choices of %d models and numbers of devices: %.1f %% slower than the fastest, at worst %.1f %%\n",
-              several, 100 * sum / several, 100 * worst);
+  if (several > 0)
+    std::printf("choices of %d models and numbers of devices: %.1f %% slower than the fastest, at worst %.1f %%\n",
+                several, 100 * sum / several, 100 * worst);
   return 0;
 }
 
 } // namespace
 
 int main(int count, char** given) {
-  if (count == 3 && std::string(given[1]) == "--vtrain") return compare_with(given[2]);
-  return published::publish("scale_megatron", runs(), count, given);
+  try {
+    if (count == 3 && std::string(given[1]) == "--vtrain") return compare_with(given[2]);
+    return published::publish("scale_megatron", runs(), count, given);
+  } catch (const std::exception& e) {
+    return std::fprintf(stderr, "scale_megatron: %s\n", e.what()), 1;
+  }
 }

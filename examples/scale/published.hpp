@@ -195,7 +195,7 @@ inline int publish(const char* program, const std::vector<run>& runs, int count,
   }
   std::printf(csv ? "run,mesh,published_s,predicted_s,error_percent,model_percent,with_recomputed_percent,"
                     "collectives,received_GB,memory_GiB\n"
-                  : "| run | mesh | published s | predicted s | error | model | with what is computed again | "
+                  : "| run | mesh | published s | predicted s | error | model | with recomputation | "
                     "collectives | GB received | GiB |\n|---|---|---|---|---|---|---|---|---|---|\n");
   std::map<std::string, errors> by_machine;
   int unexpected = 0;

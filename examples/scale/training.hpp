@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A training step of a model of language at its published size: an embedding table that is also the output, the layers
-// of transformer.hpp, products of 16-bit copies of 32-bit weights unless
-// something else is said, and Adafactor or Adam.
+// of transformer.hpp, products of 16-bit copies of 32-bit weights unless something else is said, and Adafactor or Adam.
 #pragma once
 
 #include "../transformer.hpp"

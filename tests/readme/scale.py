@@ -4,9 +4,10 @@
 """Writes the tables of docs/25-machines-and-time.md by running the programs of examples/scale.
 
 usage: scale.py FOLDER [--check]
-FOLDER has the programs scale_*. A comment `<!-- table: scale_dense -->` stands before each table. With --check nothing is written; the
-script fails if a table is out of date.
+FOLDER has the programs scale_*. A comment `<!-- table: scale_dense -->` stands before each table, and each program has one. With --check
+nothing is written; the script fails if a table is out of date.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -19,6 +20,10 @@ TABLE = re.compile(r"(<!-- table: (\w+) -->\n)((?:\|.*\n)*)")
 def main() -> int:
     folder = pathlib.Path(sys.argv[1])
     text = PAGE.read_text(encoding="utf-8")
+    tables = sorted(match[2] for match in TABLE.finditer(text))
+    programs = sorted(path.stem for path in folder.glob("scale_*") if path.is_file() and os.access(path, os.X_OK))
+    if tables != programs:
+        sys.exit(f"{PAGE.name} has the tables {tables}, but {folder} has the programs {programs}")
 
     def made(match: re.Match) -> str:
         done = subprocess.run([folder / match[2]], capture_output=True, encoding="utf-8", check=True)
