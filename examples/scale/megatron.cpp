@@ -73,7 +73,7 @@ constexpr configuration configurations[] = {
     {"530B on 1120", 105, 20480, 128, 1, 2240, 8, 35, 4, 167, 0, in_stages},
     {"530B on 2240", 105, 20480, 128, 1, 2240, 8, 35, 8, 159, 0, in_stages},
     {"22B on 8", 48, 6144, 64, 4, 4, 8, 1, 1, 0, 1.42, "all_gather 4, all_reduce 6, all_to_all 2, exchange 1"},
-    {"1T on 512", 128, 25600, 160, 1, 512, 8, 64, 1, 0, 94.42, "all_gather 2, all_reduce 11, exchange 4"},
+    {"1T on 512", 128, 25600, 160, 1, 512, 8, 64, 1, 0, 94.42, "all_gather 2, all_reduce 11, all_to_all 1, exchange 3"},
     {"1T on 1048576", 128, 25600, 160, 1, 1 << 20, 8, 64, 2048, 0, 0, in_stages},
 };
 
