@@ -111,7 +111,7 @@ class picture_of_blocks {
     all += edge + '\n';
     for (std::int64_t r = 0; r < rows; ++r) {
       if (left > 0) all += padded(label(down, r), left) + " ";
-      all += "|";
+      all += '|';
       for (std::int64_t c = 0; c < columns; ++c) {
         const std::string cell = " " + padded(cells[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)], width) +
                                  " ";
