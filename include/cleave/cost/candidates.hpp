@@ -110,6 +110,9 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     strategy s = a.chosen.at[v];
     project(m, v, k, own, s);
     add_with_forwarding(m, a, v, s, list);
+    strategy bare;
+    project(m, v, k, own, bare);
+    if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
   }
   // If no operand is sharded, nothing moves if every device computes the node.
   if (from_nothing && n.arity != 0) add_with_forwarding(m, a, v, strategy{}, list);

@@ -71,16 +71,19 @@ constexpr void offer_scattered(const planner::cost_model& m, planner::assignment
                                indexed_vector<strategy>& list) {
   const layout from = planner::produced(m, a, m.node_at(v).in[0]);
   if (!a.looks_further || !from.is_partial()) return;
-  axis_list axes;
-  for (int axis = 0; axis < m.g.mesh.size(); ++axis)
-    if ((from.unreduced() >> axis & 1) != 0) axes.push_back(axis);
+  axis_list up, down;
+  for (int axis = 0; axis < m.g.mesh.size(); ++axis) {
+    if ((from.unreduced() >> axis & 1) != 0) up.push_back(axis);
+    if (const int last = m.g.mesh.size() - 1 - axis; (from.unreduced() >> last & 1) != 0) down.push_back(last);
+  }
   strategy as_it_comes;
   planner::project(m, v, 0, from, as_it_comes);
-  for (int i = 0; i < m.node_at(v).type.rank; ++i) {
-    strategy s = as_it_comes;
-    s.out.set(i, s.out[i].then(axes));
-    planner::add_with_forwarding(m, a, v, s, list);
-  }
+  for (int i = 0; i < m.node_at(v).type.rank; ++i)
+    for (const axis_list& axes : {up, down}) {
+      strategy s = as_it_comes;
+      s.out.set(i, s.out[i].then(axes));
+      planner::add_with_forwarding(m, a, v, s, list);
+    }
 }
 
 inline constexpr op_rules reduction{

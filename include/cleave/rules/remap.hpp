@@ -299,6 +299,9 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
   planner::add_with_forwarding(m, a, v, s, list);
   if (!a.looks_further) return;
   offer_axes_elsewhere(m, a, v, a.chosen.at[v], list);
+  strategy as_it_comes = a.chosen.at[v];
+  planner::project(m, v, 0, planner::produced(m, a, m.node_at(v).in[0]), as_it_comes);
+  if (!as_it_comes.divides_like(a.chosen.at[v])) offer_axes_elsewhere(m, a, v, as_it_comes, list);
   offer_moved_operands(m, a, v, list);
 }
 

@@ -163,7 +163,7 @@ constexpr void offer_own_rows(const planner::cost_model& m, planner::assignment&
 }
 
 /// The strategies so far, with the rows sent to the devices that have the index, instead of partial tables: the table
-/// whole, or in the layout of a reader.
+/// in its own layout, in that of a reader, or sharded as the indices are.
 constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                indexed_vector<strategy>& list) {
   const node& n = m.node_at(v);
@@ -178,14 +178,18 @@ constexpr void offer_sent_rows(const planner::cost_model& m, planner::assignment
     const axis_set over = reduced_axes(s);
     if (over == 0 || s.forwarded != 0) continue;
     // As s, but rows are sent, and the looked-up dim of the result is sharded over `way`.
-    for (const axis_list way : wanted) {
+    const auto send = [&](axis_list way) {
       strategy t = s;
       t.sent = over;
       t.out.clear(along);
-      if ((t.out.sharded() & way.mask()) != 0) continue;
+      if ((t.out.sharded() & way.mask()) != 0) return;
       t.out.set(along, way);
       planner::add_with_forwarding(m, a, v, t, list);
-    }
+    };
+    for (std::size_t w = 0; w < wanted.size(); ++w) send(wanted[w]);
+    send(s.out[along]);
+    for (int r = 0; r < max_rank; ++r)
+      if (s.over.axes(r) != 0) send(s.over[r]);
   }
 }
 

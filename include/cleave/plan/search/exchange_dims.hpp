@@ -62,6 +62,8 @@ constexpr void settle_exchange(const cost_model& m, assignment& a, fingerprints&
   mark_fresh(m, a, f, v);
   for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)
     mark_fresh(m, a, f, m.operand.at[slot]);
+  // The nodes around it first, lest it give way before its readers can follow it.
+  improve(m, a, f, m.limits.merge_sweeps, v);
   a.fresh.at[v] = 1;
   improve(m, a, f, m.limits.merge_sweeps);
 }

@@ -136,14 +136,18 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
 /// Tries to move one value for its readers. Whether the total is cheaper.
 constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, double& best,
                                indexed_vector<layout>& ways) {
-  if (moved_downstream(m, a, v) == 0) return false;
+  const layout own = produced(m, a, v);
+  const double saved = moved_downstream(m, a, v);
+  if (saved == 0) return false;
   ways.clear();
   add_ways_to_read(m, a, v, ways);
-  for (const layout l : ways)
+  for (const layout l : ways) {
+    if (l.word != own.word && reshard_price(m, v, own, l) >= saved) continue;
     for (const led who : {led::readers, led::all}) {
       if (a.tries > m.rule.effort) return false;
       if (keep_if_cheaper(m, a, best, [&] { move_for_readers(m, a, f, v, l, who); })) return true;
     }
+  }
   return false;
 }
 
@@ -160,6 +164,7 @@ constexpr void move_once(const cost_model& m, assignment& a, fingerprints& f) {
     while (move_value_once(m, a, f, v, best, ways)) {
     }
   }
+  improve(m, a, f, m.limits.sweeps);
 }
 
 }}} // namespace cleave::v0::planner
