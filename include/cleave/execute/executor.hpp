@@ -60,6 +60,11 @@ class executor {
 
 /// What there must be for a plan to be bound, apart from its workspace: usually much more than it takes.
 inline constexpr std::int64_t bytes_to_bind = 1 << 20;
+/// Lists of the standard library, not arrays for kernels. Volatile, lest the compiler leaves the memory out.
+[[gnu::cold]] inline void probe_memory_to_bind() {
+  void* volatile memory = ::operator new(bytes_to_bind);
+  ::operator delete(memory);
+}
 
 /// The executor of a plan on a grid, made at the first call with these extents and kept with the grid. `extents` has
 /// one number for each dim of the plan; `complete` turns them into the sizes to bind and is called only if there is no
@@ -72,8 +77,7 @@ executor& executor_for(grid_state& grid, const runnable& code, indexed_span<cons
     // Completing may throw; nothing is kept then.
     const sizes at = complete();
     // Ranks communicate while they bind, so that one without memory would leave the others waiting.
-    grid.agree_on_memory(finds_memory([] { allocate<Kokkos::HostSpace>(bytes_to_bind); }), bytes_to_bind,
-                         "the binding of a plan");
+    grid.agree_on_memory(finds_memory(&probe_memory_to_bind), bytes_to_bind, "the binding of a plan");
     grid.bound().make_room(&code);
     grid.guarded(
         [&] { found = grid.bound().keep(&code, extents, std::shared_ptr<void>(new executor(grid, at, code))); });
