@@ -172,6 +172,15 @@ constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& siz
     all.append(c, c.from_offset);
   };
   append(first);
+  // Where axes change places, some parts are empty. Plans move no shards like that.
+  bool swaps = false;
+  for (int i = 0; i < shard.rank; ++i)
+    swaps = swaps || ((t.from.axes(i) & t.axes) != 0 && (t.to.axes(i) & t.axes) != 0);
+  if (swaps) {
+    for (std::int64_t r = 1; r < sizes.product(t.axes) && all.direct; ++r) append(moved_along(t.axes, here, r, sizes));
+    all.elements = shard.elements();
+    return all;
+  }
   for (int a = max_axes; a-- > 0;) {
     if (!t.axes.contains(a) || sizes[a] == 1) continue;
     all.elements = 1;
