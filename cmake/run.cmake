@@ -38,7 +38,7 @@ endfunction()
 
 # Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. One of these tests runs at a time, since
 # ranks that wait for each other take turns on the cores; the longest begin first. Ranks also sleep while a job starts and while they wait
-# for long, so tests of one process run beside them. What measures times is RUN_SERIAL, and says so itself.
+# for long, so tests of one process run beside them. Tests that measure times are RUN_SERIAL, and say so themselves.
 # cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
 function(cleave_add_mpi_test name program ranks)
   cleave_mpi_command(mpirun ${ranks})

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files on all ranks: the text of one, the numbers of a small configuration in it, and what is wrong on any rank.
+// Files on all ranks: the text of one, the numbers of a small configuration in it, and errors of any rank.
 #pragma once
 
 #include "options.hpp"

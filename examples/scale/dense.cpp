@@ -84,7 +84,7 @@ const std::vector<published::run> runs{
     // LaMDA (Thoppilan et al. 2022, arXiv 2201.08239, section 3): 256K tokens a batch, 56.5 % of the peak.
     run("LaMDA 137B on 32x64", gated_adafactor, v3, 64, 256, 1024, 8192, 65536, 128, 32, 64, 0,
         "all_gather 21, all_reduce 55, collective_permute 35, reduce_scatter 13", 0.565),
-    // Google's encoder of 480 billion weights in MLPerf Training 1.1: 63 % of the peak with what is computed again. Its
+    // Google's encoder of 480 billion weights in MLPerf Training 1.1: 63 % of the peak with recomputed work. Its
     // dims and its batch were not announced; these are ours.
     run("encoder 480B on v4 64x32", encoder_adam, v4, 96, 2048, 512, 20480, 81920, 160, 64, 32, 0,
         "all_gather 20, all_reduce 15, all_to_all 1, collective_permute 10, reduce_scatter 12", 0.63),

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the programs about published models share: a list of runs is planned, its collectives are compared with those
-// that the program expects, and a table says what was published and what is predicted.
+// that the program expects, and a table has the published and the predicted numbers.
 #pragma once
 
 #include <cleave/study/search.hpp>
@@ -26,7 +26,7 @@ struct run {
   double seconds = 0;
   /// The collectives of the plan, by kind.
   std::string collectives{};
-  /// The published part of the peak, with what is computed again, if there is no time. 0: none.
+  /// The published part of the peak, with recomputed work, if there is no time. 0: none.
   double utilization = 0;
 };
 
@@ -88,7 +88,7 @@ struct errors {
 /// What of a machine is chosen to fit published runs: no data sheet has it.
 struct constants {
   double efficiency = 0.85, memory_efficiency = 0.8;
-  /// Bandwidth of all links, as a part of what the machine says.
+  /// Bandwidth of all links, as a part of that of the machine.
   double links = 1;
 };
 inline cleave::machine with(cleave::machine m, const constants& c) {

@@ -60,7 +60,7 @@ constexpr auto with_convolution = [](const auto& x, const auto& w) {
   const auto mixed = nn::layer_norm(sum(seen * w.depthwise, kernel), w.after_depthwise, inner);
   return pin(x + dot(pin(nn::silu(mixed)), w.out, inner));
 };
-/// The mean square of the encoding: what it is trained for has no part in its cost here.
+/// The mean square of the encoding: the loss that it is trained for has no part in its cost here.
 constexpr cleave::function speech_loss([](const auto& p, const auto& frames) {
   const auto y = nn::blocks(layout, layer, pin(frames), p, [](const auto& x, const auto& w) {
     const auto a = with_convolution(with_attention<layout, nn::no_mask>(with_half(x, w.first), w), w);

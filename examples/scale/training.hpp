@@ -40,7 +40,7 @@ inline constexpr cleave::function loss([](const auto& p, const auto& words, cons
   return mean(nn::cross_entropy(cleave::cast<float>(scores), next, vocabulary));
 });
 
-/// x [batch, position, embed] and what it finds in another sequence, seen [batch, memory, embed].
+/// x [batch, position, embed] and attention to another sequence, seen [batch, memory, embed].
 template <class Pin, class X, class Norm, class W>
 constexpr auto with_memory(const Pin& pin, const X& x, const X& seen, cleave::dim_ref memory, const Norm& norm,
                            const W& w) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program with every kind of communication, whose values are known, and wrappers of MPI that inject a fault into one
-// of its ranks. faults.py has the faults and says what must come of each.
+// of its ranks. faults.py has the faults and the expected outcome of each.
 //
 // INJECT is `what:rank:place[:number]`. The place is a call of MPI, c and its number, or a part of the program, p and
 // its number. INJECT_JITTER is `seed:microseconds` that each call of MPI is late at most; INJECT_REVERSED completes
@@ -82,7 +82,7 @@ void strike() {
   if (injected.what == "throws") throw std::runtime_error("it has no input");
 }
 
-/// Before each call of MPI; returns what the call fails with, or success.
+/// Before each call of MPI; returns the error of the call, or success.
 int before_call() {
   static const char* const jitter = std::getenv("INJECT_JITTER");
   static std::mt19937_64 random(jitter == nullptr ? 0 : static_cast<std::uint64_t>(std::atoi(jitter) * 100 + own_rank));

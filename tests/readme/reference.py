@@ -34,7 +34,7 @@ CHAPTERS = [
     ("Plans", "", [("plan/plan.hpp", ["plan", "planned"]),
                    ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "all_sizes_expected", "without_overlap", "PlanOption"]),
                    "plan/explain.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
-    ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp", "expr/tree_by_name.hpp"]),
+    ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/mathematics.hpp", "expr/reductions.hpp"]),
     ("Elements under other indices", "", ["expr/movement.hpp", ("layout/index_map.hpp", ["border"])]),
     ("Look-ups, scans and sorting", "", ["expr/lookup.hpp", "expr/cumulative.hpp", "expr/associative_scan.hpp", "expr/sort.hpp"]),
@@ -57,7 +57,7 @@ CHAPTERS = [
     ("Data of other libraries", "", ["interop/dlpack.hpp", "interop/petsc.hpp", "interop/tpetra.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
-    ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/lion.hpp", "optim/decay.hpp", "optim/lamb.hpp", "optim/average.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/mixed.hpp"]),
+    ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/average.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/mixed.hpp"]),
     ("Exceptions", "[The catalogue](errors.md) has every sentence.", [("base/error.hpp", ["error", "mesh_error", "shape_error", "view_error", "mpi_error", "transform_error", "grid_error", "evaluation_error", "file_error", "number_error"])]),
     ("Checking programs", "These functions run a function or a plan without MPI, on doubles. Tests use them.",
      [("plan/partition.hpp", ["partition"]), ("simulate/evaluate.hpp", ["evaluate"]), ("simulate/simulate.hpp", ["simulate"]), ("simulate/devices.hpp", ["simulated"]),
@@ -65,7 +65,7 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop", "show"]
-INTERNAL = ["show/page_text.hpp", "interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
+INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
             "linalg/fft_blocks.hpp", "linalg/fft_plans.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}

@@ -166,7 +166,7 @@ errors compare(const hdf5_file& f, const configuration& c, const cleave::grid& g
     // A loss that is no number is as wrong as can be; std::max would pass over it.
     worst.loss = std::isnan(relative) ? std::numeric_limits<double>::infinity() : std::max(worst.loss, relative);
     if (s == 0) {
-      // The average of one gradient, which is what it counts for.
+      // The average of one gradient, which is the gradient.
       const auto weight = static_cast<double>(state.mean_weight.item());
       double off = 0, norm = 0;
       for_each_named(state.mean, [&](auto& t, const name& n, const std::vector<std::int64_t>& extents) {

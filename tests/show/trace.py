@@ -29,13 +29,18 @@ def main() -> int:
         if traced.returncode != plain.returncode:
             wrong.append(f"with a trace it ends with {traced.returncode} instead of {plain.returncode}: {traced.stderr}")
         for rank in range(arguments.ranks):
-            events = json.loads(pathlib.Path(folder, f"run.{rank}.json").read_text(encoding="utf-8"))
+            files = list(pathlib.Path(folder).glob(f"run.{rank}-*.json"))
+            if len(files) != 1:
+                wrong.append(f"rank {rank} has {len(files)} traces")
+                continue
+            events = json.loads(files[0].read_text(encoding="utf-8"))
+            process = files[0].stem.split("-")[-1]
             timed = [event for event in events if event["ph"] == "X"]
             calls = [event for event in timed if event["cat"] == "call"]
             steps = [event for event in timed if event["cat"] == "step"]
             for step in steps:
                 inside = any(call["ts"] <= step["ts"] and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 0.01 for call in calls)
-                if not inside or step["pid"] != rank or not step["args"]["line"].startswith(arguments.source + ":"):
+                if not inside or str(step["pid"]) != process or not step["args"]["line"].startswith(arguments.source + ":"):
                     wrong.append(f"rank {rank}: {step}")
             moved = [step for step in steps if step["args"]["bytes"] > 0]
             if not moved or any(" for " not in step["name"] for step in moved):

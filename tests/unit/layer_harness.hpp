@@ -30,7 +30,7 @@ struct size_of_dim {
   std::string_view name;
   std::int64_t extent;
 };
-/// An argument: its dims, by name, and what its elements are.
+/// An argument: its dims, by name, and the kind of its elements.
 struct argument {
   std::vector<std::string_view> dims;
   element type = element::f64;

@@ -7,9 +7,6 @@
 #include <cleave/optim/adam.hpp>
 #include <cleave/optim/average.hpp>
 #include <cleave/optim/clip.hpp>
-#include <cleave/optim/decay.hpp>
-#include <cleave/optim/lamb.hpp>
-#include <cleave/optim/lion.hpp>
 #include <cleave/optim/mixed.hpp>
 #include <cleave/optim/sgd.hpp>
 #include <cleave/plan/explain.hpp>

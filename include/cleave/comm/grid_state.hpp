@@ -126,7 +126,7 @@ class grid_state {
     same_call(name, mine, 3);
   }
   /// The same with more words: hashes of the plan and of the extents, how many bytes this device could not allocate for
-  /// the call, and what else `told` then returns.
+  /// the call, and the words that `told` then returns.
   [[gnu::cold]] void same_call(std::string_view name, comm::small_message& mine, std::size_t words) {
     call_name_ = name;
     mine.words[0] += as_size(++checked_calls_) << 32;
@@ -372,11 +372,7 @@ class grid_state {
     int rank = 0, ranks = 0;
     comm::check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     comm::check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    // Communicators of several grids may have the same ranks, and files are those of processes.
-    int of_world = rank, has_world = 0;
-    comm::check(MPI_Initialized(&has_world), "MPI_Initialized");
-    if (has_world != 0) comm::check(MPI_Comm_rank(MPI_COMM_WORLD, &of_world), "MPI_Comm_rank");
-    comm::begin_recording(rank, ranks, limit, of_world);
+    comm::begin_recording(rank, ranks, limit);
   }
   /// The devices make different calls: each tells its own.
   [[gnu::cold, noreturn]] void refuse_calls(const comm::small_message& mine) {

@@ -156,7 +156,7 @@ class step_recorder {
 /// The record of this process as text. Uses nothing that a handler of a signal may not use.
 class calls_text {
  public:
-  /// `waited`: the seconds after which the process ends; 0: it goes on.
+  /// `waited`: the seconds after which the process ends; 0: it continues.
   [[gnu::cold]] explicit calls_text(double waited = 0) {
     if (waited > 0) {
       begin_line(0);
@@ -275,7 +275,7 @@ class calls_text {
   if (at->kind == step_kind::map) return at != steps && at[-1].kind == step_kind::wait;
   return is_collective(*at) && (at->kind == step_kind::move || at->kind == step_kind::exchange);
 }
-/// Watches what this process does, by a thread that never ends, as the record does not: prints the record after each
+/// Watches the calls of this process, by a thread that never ends, as the record does not: prints the record after each
 /// `limit` seconds in which it made no call and no step of one, if there is such a limit; and ends the process, with
 /// the record, if it waits in a call for longer than checked mode lets it. Nothing else ends a wait of MPI.
 [[gnu::cold]] inline void watch_calls(double limit) {
@@ -333,10 +333,10 @@ class calls_text {
 
 /// Once in each process, with its first grid: sets the name, and starts the watch and the handler that the environment
 /// asks for.
-[[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit, int process) {
+[[gnu::cold]] inline void begin_recording(int rank, int ranks, double limit) {
   if (name_of_process.ranks.exchange(ranks) != 0) return;
   name_of_process.rank = rank;
-  begin_trace(process);
+  begin_trace(rank);
   ::gethostname(name_of_process.host, sizeof name_of_process.host - 1);
   const char* const given = std::getenv("CLEAVE_TIME_LIMIT");
   if (given != nullptr && *given != '\0') watch_calls(limit);

@@ -38,20 +38,20 @@ class trace_file {
     std::fputs("\n]\n", file_);
     std::fclose(file_);
   }
-  /// Each process writes `name.RANK.json` of `name.json`, by its rank in MPI_COMM_WORLD.
+  /// Each process writes `name.RANK-PROCESS.json` of `name.json`: communicators of several grids may have the same
+  /// ranks.
   [[gnu::cold]] void open(std::string name, int rank) {
     const std::string_view ending = ".json";
     if (name.ends_with(ending)) name.resize(name.size() - ending.size());
-    name.append(".").append(std::to_string(rank)).append(ending);
-    file_ = std::fopen(name.c_str(), "w");
-    rank_ = rank;
     process_ = ::getpid();
+    name.append(".").append(std::to_string(rank)).append("-").append(std::to_string(process_)).append(ending);
+    file_ = std::fopen(name.c_str(), "w");
     if (file_ == nullptr) {
       std::fprintf(stderr, "cleave: rank %d cannot write the trace '%s'\n", rank, name.c_str());
       return;
     }
-    std::fprintf(file_, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
-                 rank);
+    std::fprintf(file_, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}",
+                 static_cast<int>(process_), rank);
     tracing = true;
   }
   /// Before the process is ended at once.
@@ -71,7 +71,7 @@ class trace_file {
     const std::lock_guard lock(mutex_);
     std::fprintf(file_, ",\n{\"name\":\"%.*s%s%.*s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d",
                  static_cast<int>(name.size()), name.data(), words.empty() ? "" : " for ",
-                 static_cast<int>(words.size()), words.data(), category, rank_, thread);
+                 static_cast<int>(words.size()), words.data(), category, static_cast<int>(process_), thread);
     // As integers: another locale has another point.
     const auto put = [&](const char* what, double microseconds) {
       const auto ns = static_cast<long long>(1000 * microseconds);
@@ -99,7 +99,6 @@ class trace_file {
   trace_file() = default;
 
   std::FILE* file_ = nullptr;
-  int rank_ = 0;
   ::pid_t process_ = 0;
   std::mutex mutex_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

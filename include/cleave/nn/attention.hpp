@@ -50,7 +50,7 @@ struct sliding_window {
     return (position >= source) & (position - source < length);
   }
 };
-/// A mask: what both masks let see, as `nn::both{nn::causal{}, padding}`.
+/// A mask of the pairs that both masks allow: `nn::both{nn::causal{}, padding}`.
 template <class A, class B>
 struct both {
   A first;
@@ -64,7 +64,7 @@ template <class A, class B>
 both(A, B) -> both<A, B>;
 
 /// No number is added to the scores. A bias is a function of two indices, of a position and of a source, in the element
-/// type of the scores. It returns what is added to the score of each pair.
+/// type of the scores. It returns the number that is added to the score of each pair.
 struct no_bias {};
 /// A bias: each head looks less far back, by a slope of its own (ALiBi; Press, Smith and Lewis 2022). The slopes are
 /// those of the paper, also if the number of heads is no power of two.
@@ -231,7 +231,7 @@ constexpr value attended_in_spans(const value& q, const value& keys, const value
   const auto part = [&](const value& all, const value& begin) { return dynamic_slice(all, d.source, span, begin); };
   const auto step = [&](const std::tuple<attended, value>& carry) {
     const value at = std::get<1>(carry);
-    // The last span of all ends with the cache, and leaves out what the one before it has.
+    // The last span of all ends with the cache, and leaves out the sources of the one before it.
     const value begin = minimum(at + first, last), from = offsets + (begin - first);
     const auto sees = [&](const value& position, const value& source) {
       return how.mask(position, source) & (source >= at);

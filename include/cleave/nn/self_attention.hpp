@@ -55,7 +55,7 @@ template <class H, class M, class P, class D>
 self_attention_options(H, M, P, rotation, value, D) -> self_attention_options<H, M, P, D>;
 
 namespace detail {
-/// Whether a kind of attention can do what the options ask for. Fault: attention_option.
+/// Whether a kind of attention has the options that are given. Fault: attention_option.
 template <class How, class Drop, bool HasCache>
 constexpr bool accepts_options(const operand& x) {
   constexpr bool fits = (std::same_as<Drop, std::identity> || std::same_as<How, all_scores>) &&

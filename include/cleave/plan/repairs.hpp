@@ -220,7 +220,7 @@ class layout_search {
     r.bytes = bytes(p, sizes_);
     found_.of[found_.count++] = r;
   }
-  /// The layout that the user wrote for an operand, or for what it is computed from.
+  /// The layout that the user wrote for an operand, or for the operands that it is computed from.
   constexpr layout brought(node_id v, const tensor_type& type) const {
     while (g_.nodes[v].pinned == 0 && g_.nodes[v].arity > 0) v = g_.nodes[v].in.items[0];
     const node& n = g_.nodes[v];

@@ -53,7 +53,7 @@ constexpr void adjoint_of_elementwise(reverse_context& c, std::size_t v, const n
     value part = recorded_formula(c, f, v, n, g);
     if (!part.ok()) continue;
     const op_builder apply(c.in(), n.where);
-    if (n.code == op::sqrt && n.scalar == is_length) {
+    if (n.scalar == is_length) {
       const value none = apply.number(0, n.type.element);
       part = apply(op::select, apply(op::equal, c.primal(v), none), none, part);
     }

@@ -88,7 +88,7 @@ inline plan_changes plan_diff(const plan_record& before, const plan_record& afte
   return d;
 }
 
-/// The changes as text: a minus before what only the first plan has, a plus before what only the second has. Empty if
+/// The changes as text: a minus before collectives of the first plan alone, a plus before those of the second. Empty if
 /// there are none.
 inline std::string to_string(const plan_changes& d) {
   std::string text;

@@ -126,7 +126,7 @@ inline std::string to_json(const plan_record& plan) {
   return text += '\n';
 }
 
-/// Reads what `to_json` has written. Members that it does not know are skipped, those that are missing are 0 or empty.
+/// Reads a text of `to_json`. Members that it does not know are skipped, those that are missing are 0 or empty.
 /// Throws file_error if the text is no JSON of a plan.
 inline plan_record plan_of_json(std::string_view text) {
   plan_record plan;

@@ -100,7 +100,7 @@ class studied_plan {
   std::int64_t bytes() const { return cleave::bytes(view(), at_); }
   /// The time on a machine, in seconds.
   prediction predict(const machine& m) const { return cleave::predict(view(), at_, m); }
-  /// The operations of its products by their use; `predict(m).flops` has what is left over, work that devices repeat.
+  /// The operations of its products by their use; `predict(m).flops` also has work that devices repeat.
   products_by_use work(const machine& m) const { return products_->at(at_, m); }
   /// The memory of the device that needs most, in bytes.
   memory_parts memory() const { return memory_of(view(), at_); }
