@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compares two plans that programs have written with `to_json`, and prints the differences. In a test it keeps a change of
-// code from adding collectives unnoticed.
+// Compares two plans that programs have written with `to_json`, and prints the differences. In a test it keeps a change
+// of code from adding collectives unnoticed.
 #include <cleave/show/plan_diff.hpp>
 #include <cleave/show/plan_json.hpp>
 

@@ -355,8 +355,8 @@ TEST(semantics, input_is_agreed_when_tensors_are_made_and_never_again) {
     EXPECT_EQ(support::charged_calls(), 2);
     support::reset_charges();
     y = x * 2.0;
-    // The first call with these sizes binds the plan, allocates its workspace, and memory for results that overlap arguments.
-    // All devices hear whether there is memory everywhere.
+    // The first call with these sizes binds the plan, allocates its workspace, and memory for results that overlap
+    // arguments. All devices hear whether there is memory everywhere.
     EXPECT_EQ(support::charged_calls(), support::ranks() > 1 ? 3 : 0);
     support::reset_charges();
     y = x * 2.0;

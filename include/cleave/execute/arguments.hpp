@@ -67,7 +67,7 @@ class argument_memory {
     for (const place& p : outputs_)
       at[p.buffer] = aside_[p.index].used ? aside_[p.index].memory.get() : outputs[p.index];
   }
-  /// Allocates the memory that a run with these addresses needs; returns the bytes if there is no memory for them, else 0.
+  /// Allocates the memory that a run with these addresses needs; returns the bytes if there is no memory, else 0.
   [[gnu::cold]] std::int64_t prepare(const void* const* inputs, void* const* outputs) {
     find_used(inputs, outputs);
     return finds_memory([&] { allocate_used(); }) ? 0 : bytes_used();

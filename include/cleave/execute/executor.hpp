@@ -19,7 +19,7 @@ class executor {
   executor(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
       : grid_(grid), program_(grid, at, code, given), numbers_(code.program) {}
 
-  /// Allocates the memory that a run needs in addition to these addresses; returns the bytes that could not be allocated.
+  /// Allocates the memory that a run needs beside these addresses; returns the bytes that could not be allocated.
   [[gnu::cold]] std::int64_t prepare(const void* const* inputs, void* const* outputs) {
     return program_.prepare(inputs, outputs);
   }
