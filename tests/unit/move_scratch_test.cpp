@@ -42,18 +42,23 @@ TEST(move_scratch, knows_whether_parts_are_in_order) {
       const int dim = below(t.global.rank);
       t.from.set(dim, below(2) == 0 ? t.from[dim].then(axis_list{a}) : axis_list{a}.then(t.from[dim]));
     }
-    // Some axes at the ends of lists are gathered, or go to the end of another dim.
+    // Some axes at the ends of lists are gathered, go to the end of another dim, or change places.
     t.to = t.from;
     for (int n = 0; n < 2; ++n) {
       const int dim = below(t.global.rank);
       axis_list list = t.to[dim];
       if (list.empty() || list != t.from[dim]) continue;
-      const int axis = list[list.size() - 1];
-      t.axes = t.axes.with(axis);
-      list.pop_back();
-      t.to.set(dim, list);
+      axis_list moved;
+      for (int m = 1 + below(3); m > 0 && !list.empty(); --m) {
+        const int axis = list[list.size() - 1];
+        t.axes = t.axes.with(axis);
+        list.pop_back();
+        moved = below(2) == 0 ? moved.then(axis_list{axis}) : axis_list{axis}.then(moved);
+      }
+      t.to.set(dim, below(4) == 0 ? list.then(moved) : list);
+      if (t.to[dim] != list) continue;
       if (const int other = below(t.global.rank); other != dim && below(2) == 0 && t.to[other] == t.from[other])
-        t.to.set(other, t.to[other].then(axis_list{axis}));
+        t.to.set(other, t.to[other].then(moved));
     }
     if (t.axes.empty() || !comm::stays_in_blocks(t, sizes)) continue;
     for (std::int64_t d = 0; d < sizes.devices(); ++d) {

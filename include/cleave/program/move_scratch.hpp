@@ -172,11 +172,14 @@ constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& siz
     all.append(c, c.from_offset);
   };
   append(first);
-  // Where axes change places, some parts are empty. Plans move no shards like that.
-  bool swaps = false;
-  for (int i = 0; i < shard.rank; ++i)
-    swaps = swaps || ((t.from.axes(i) & t.axes) != 0 && (t.to.axes(i) & t.axes) != 0);
-  if (swaps) {
+  // Where axes change places, or shard a dim in another order than that of devices, parts between others can be empty.
+  bool in_steps = true;
+  for (int i = 0; i < shard.rank; ++i) {
+    if (t.from.axes(i).meets(t.axes) && t.to.axes(i).meets(t.axes)) in_steps = false;
+    for (int n = 1; n < apart[i].size(); ++n)
+      in_steps = in_steps && (!t.axes.contains(apart[i][n - 1]) || apart[i][n - 1] < apart[i][n]);
+  }
+  if (!in_steps) {
     for (std::int64_t r = 1; r < sizes.product(t.axes) && all.direct; ++r) append(moved_along(t.axes, here, r, sizes));
     all.elements = shard.elements();
     return all;
