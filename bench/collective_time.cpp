@@ -33,14 +33,16 @@ class bound {
     return bound(cleave::comm::make_move<Move>(grid.state(),
                                                {cleave::element::f32, global, from, to, axes, cleave::reduction::sum}));
   }
-  void operator()(const buffer& in, buffer& out) { move_->run(in.data(), out.data(), {memory_.data(), host_.data()}); }
+  void operator()(const buffer& in, buffer& out) {
+    move_->run_one(in.data(), out.data(), {memory_.data(), host_.data()});
+  }
 
  private:
-  explicit bound(cleave::owned<cleave::comm::bound_move> move)
+  explicit bound(cleave::owned<cleave::comm::bound_exchange> move)
       : move_(std::move(move)), memory_(static_cast<std::size_t>(move_->needs().memory) + 64),
         host_(static_cast<std::size_t>(move_->needs().host) + 64) {}
 
-  cleave::owned<cleave::comm::bound_move> move_;
+  cleave::owned<cleave::comm::bound_exchange> move_;
   std::vector<char> memory_, host_;
 };
 

@@ -389,29 +389,26 @@ expression(f, "from == into ? MPI_IN_PLACE : element_at(from, first, element_)",
 f = "comm/reduce_scatter.hpp"
 expression(f, "uniform && counts_.back() == counts_.front()", "true", "mpi:*")
 expression(f, "pack_.blocks.offset(r) + done", "pack_.blocks.offset(r)", "mpi:*")
-f = "comm/all_to_all.hpp"
-expression(f, "even_ && elements_ == 0", "elements_ == 0", "mpi:*")
-f = "comm/bucketed_all_reduce.hpp"
-statement(f, "for (const part& p : parts_)\n      if (!p.lives_there) copy_bytes(at(p.to), bucket + p.offset, p.bytes);", "", "mpi:*")
+f = "comm/block_exchange.hpp"
+expression(f, "uniform_ && elements_ == 0", "elements_ == 0", "mpi:*")
+statement(f, "if (!unpack_.direct()) unpack_.run(arriving_, out_, element_);", "", "mpi:overlap.*")
 f = "comm/block_reduction.hpp"
 expression(f, "r == ranks_.rank ? own : arriving_from(r)", "arriving_from(r)", "mpi:overlap.*")
 statement(f, "if (first && out != own) copy_bytes(out, own, mine() * size());", "", "mpi:overlap.*")
 f = "comm/all_reduce_in_flight.hpp"
 statement(f, "if (mine != 0) first_.combine(in_, block);", "", "mpi:overlap.*")
 expression(f, "2 + as_int(number % 32000)", "2", "mpi:overlap.*")
-f = "comm/move_in_flight.hpp"
-statement(f, "if (!unpack_.direct()) unpack_.run(arriving_, out_, element_);", "", "mpi:overlap.*")
 f = "comm/exchange.hpp"
 expression(f, "filled < all.elements", "false", "mpi:*")
-expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
 expression(f, "(wanted.begin - region_range(map, block).begin) * stride[i]", "0", "mpi:*")
 statement(f, "if (at_run_time_) follow(read_offsets(in));", "", "mpi:*")
 f = "program/exchange_pieces.hpp"
 expression(f, "s.along.from % step != unique.from % step", "false", "mpi:*")
 expression(f, "count_of(once) < covered", "false", "mpi:*")
 statement(f, "r.to += wanted.begin - mine_[d.to].begin;", "", "mpi:*")
-f = "comm/part_messages.hpp"
-statement(f, "copy_box(keep_, in, out, size());", "", "mpi:*")
+f = "comm/box_messages.hpp"
+statement(f, "for (const part& p : kept_) copy_box(p.copy, in[p.from], out_[p.to], size());", "", "mpi:*")
+expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
 f = "distributed/row_lookup.hpp"
 statement(f, "copy_rows(fetched_, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());", "", "mpi:lookup.*")
 statement(f, "fill_elements(sums, elements_, computed<T>{});", "", "mpi:lookup.*")
@@ -448,7 +445,8 @@ expression(f, "backwards_ ? iterations - 1 - i : i", "i", "mpi:*")
 statement(f, "if (until_.known() && until_.read(r) != 0) break;", "", "mpi:*")
 f = "execute/steps/move.hpp"
 statement(f, "length += bytes;", "", "mpi:*")
-expression(f, "r.in_flight.remove(&all_) != 0", "false", "mpi:overlap.*")
+expression(f, "r.in_flight.remove(all_.get()) != 0", "false", "mpi:overlap.*")
+statement(f, "if (const bucket_part& p = parts_[k]; !p.lives_there) copy_bytes(to_[k], bucket_ + p.offset, p.bytes);", "", "mpi:*")
 f = "execute/steps/exchange.hpp"
 statement(f, "if (!left_to_reader_ || r.checks != nullptr) r.steps[begun_]->finish(r);", "", "mpi:overlap.*")
 f = "plan/workspace.hpp"

@@ -213,8 +213,8 @@ void for_owned(const cleave::shape& global, const cleave::layout& l, const cleav
 }
 
 /// A move whose collective only the run knows.
-inline cleave::owned<cleave::comm::bound_move> make_move(cleave::grid_state& grid, cleave::kind move,
-                                                         const cleave::comm::transfer& t) {
+inline cleave::owned<cleave::comm::bound_exchange> make_move(cleave::grid_state& grid, cleave::kind move,
+                                                             const cleave::comm::transfer& t) {
   using cleave::kind, cleave::comm::make_move;
   switch (move) {
     case kind::slice: return make_move<kind::slice>(grid, t);
@@ -292,7 +292,7 @@ class scratch_memory {
 inline void run_move(cleave::grid_state& grid, cleave::kind move, const cleave::comm::transfer& t, const void* in,
                      void* out) {
   const auto m = make_move(grid, move, t);
-  m->run(in, out, scratch_memory(m->needs()));
+  m->run_one(in, out, scratch_memory(m->needs()));
 }
 /// The same from and to memory of the host.
 template <class T>

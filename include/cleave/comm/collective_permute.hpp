@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/part_messages.hpp>
+#include <cleave/comm/box_messages.hpp>
 
 namespace cleave { inline namespace v0 { namespace comm {
 
@@ -12,26 +12,27 @@ namespace cleave { inline namespace v0 { namespace comm {
 /// Communication: one message for each source shard that a device needs a part of; none for empty parts.
 class collective_permute {
  public:
-  [[gnu::cold]] collective_permute(grid_state& grid, const transfer& t) : parts_(grid.devices(), t.element) {
+  [[gnu::cold]] collective_permute(grid_state& grid, const transfer& t) : all_(grid.devices(), t.element) {
     const box have = held_before(grid, t), want = held_after(grid, t);
-    const permuted_parts all(t, grid.sizes(), grid.here());
-    parts_.keep(copy_between(intersect(want, have), have, want));
-    all.for_each_sent([&](std::int64_t device, const box& part) {
-      parts_.send(rank_number(device), part, have, strides_of(have.extents()));
+    const permuted_parts parts(t, grid.sizes(), grid.here());
+    all_.kept().push_back({copy_between(intersect(want, have), have, want)});
+    parts.for_each_sent([&](std::int64_t device, const box& part) {
+      all_.add_sent(part, have, strides_of(have.extents()), rank_number(device));
     });
-    all.for_each_received(
-        [&](std::int64_t device, const box& part) { parts_.receive(rank_number(device), part, want); });
-    parts_.reserve();
+    parts.for_each_received(
+        [&](std::int64_t device, const box& part) { all_.add_received(part, want, rank_number(device)); });
+    all_.reserve();
   }
-  scratch_bytes needs() const { return parts_.needs(); }
-  void run(const void* in, void* out, const scratch& s) { parts_.run(in, out, s); }
+  scratch_bytes needs() const { return all_.needs(); }
+  void run(const void* in, void* out, const scratch& s) { all_.run(in, out, s); }
   /// The same in two parts; computation may overlap between them.
-  void begin(const void* in, void* out, const scratch& s) { parts_.begin(in, out, s); }
-  bool progress() { return parts_.progress(); }
-  void finish(void* out, const scratch& s) { parts_.finish(out, s); }
+  void begin(const void* in, void* out, const scratch& s) { all_.begin(in, out, s); }
+  static bool communicates() { return true; }
+  void progress() { all_.progress(); }
+  void finish() { all_.finish(); }
 
  private:
-  part_messages parts_;
+  box_messages all_;
 };
 
 }}} // namespace cleave::v0::comm

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/comm/box_messages.hpp>
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
-#include <cleave/comm/messages.hpp>
-#include <cleave/comm/staging.hpp>
 #include <cleave/program/exchange_scratch.hpp>
 #include <cleave/storage/elements.hpp>
 
@@ -21,9 +20,8 @@ template <class = void>
 class exchange final : public bound_exchange {
  public:
   [[gnu::cold]] exchange(grid_state& grid, exchange_spec spec)
-      : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element) {
+      : grid_(&grid), e_(std::move(spec)), element_(e_.out.type.element), boxes_(grid.devices(), element_) {
     at_run_time_ = moves_at_run_time(e_);
-    grid.devices();
     for_each_member(e_, grid.here(),
                     [&](std::int64_t device, const coordinates& at) { members_.push_back({rank_number(device), at}); });
     if constexpr (!on_host) {
@@ -35,9 +33,9 @@ class exchange final : public bound_exchange {
       reserve_for_any();
       find_moving_dims();
     }
-    receiving_at_ = aligned(sent_ * size());
-    staging_at_ = receiving_at_ + aligned(received_ * size());
-    needed_ = {staging_at_ + aligned(staging_ * size()), port_.staged() ? staging_at_ : 0};
+    needed_ = boxes_.needs();
+    staging_at_ = needed_.memory;
+    needed_.memory += aligned(staging_ * size());
   }
 
   scratch_bytes needs() const override { return needed_; }
@@ -45,16 +43,12 @@ class exchange final : public bound_exchange {
   void begin(const void* const* in, void* const* out, const scratch& s) override {
     if (at_run_time_) follow(read_offsets(in));
     start(*out, s);
-    for (const message& m : receive_) receive(m);
-    for (const message& m : send_) pack(m, in);
-    for (const message& m : send_) send(m, in);
-    keep(in);
+    boxes_.begin(in, to_, s);
   }
-  bool communicates() const override { return !send_.empty() || !receive_.empty(); }
-  void progress() override { messages_.progress(); }
+  bool communicates() const override { return boxes_.communicates(); }
+  void progress() override { boxes_.progress(); }
   void finish() override {
-    messages_.wait();
-    for (const message& m : receive_) arrive(m);
+    boxes_.finish();
     spread();
   }
 
@@ -65,23 +59,7 @@ class exchange final : public bound_exchange {
   /// A zero of any element type, in host memory.
   alignas(16) static constexpr char zeros[16]{};
   const void* zero() const { return on_host ? zeros : zero_.get(); }
-  /// A box to copy: its operand and its destination, an offset in the staging memory or, for -1, the result.
-  struct part_copy {
-    box_copy copy;
-    std::size_t operand;
-    std::int64_t stage;
-  };
-  struct message {
-    int rank = 0;
-    std::int64_t elements = 0;
-    /// The offset among the packed messages of its direction, if it is packed.
-    std::int64_t offset = 0;
-    indexed_vector<part_copy> parts{};
-    /// Whether it is one run of memory, and so neither packed nor unpacked.
-    bool direct = false;
-    /// Whether it is sent as a part of a joined message.
-    bool joined = false;
-  };
+  using message = box_messages::message;
   /// Memory that a part of the exchange fills: its extents, its strides and its first index in the result.
   struct memory_part {
     shape extents{};
@@ -107,67 +85,17 @@ class exchange final : public bound_exchange {
   };
 
   std::int64_t size() const { return size_of(element_); }
-  /// Whether a message is one box that is packed and unpacked during the transfer.
-  bool is_box(const message& m) const {
-    return m.parts.size() == 1 && !m.joined && messages::on_node(m.rank, grid_->devices()) && !port_.staged();
-  }
-  /// Whether a message has memory in the packing buffer. The host's copy has all messages.
-  bool takes_memory(const message& m) const { return port_.staged() || !(m.direct || is_box(m)); }
-  // The begin and the end of an exchange by messages.
   void start(void* out, const scratch& s) {
-    scratch_ = s;
-    out_ = out;
+    to_[of_result] = out;
+    to_[of_stage] = s.memory + staging_at_;
     for (const box_copy& c : blank_) {
       // On a device this would be a copy between two fences.
       if (on_host && c.writes_one_run()) zero_bytes(element_at(out, c.to_offset, element_), c.elements * size());
       else copy_box(c, zero(), out, size());
     }
   }
-  void receive(const message& m) {
-    const group& devices = grid_->devices();
-    if (const part_copy& first = m.parts.front(); is_box(m))
-      messages_.receive(first.copy, target(first.stage), element_, m.rank, devices);
-    else messages_.receive(port_.incoming(landing(m), host_receiving(m)), m.elements, element_, m.rank, devices);
-  }
-  void pack(const message& m, const void* const* in) const {
-    if (m.direct || is_box(m)) return;
-    for (const part_copy& p : m.parts) copy_box(p.copy, in[p.operand], scratch_.memory, size());
-  }
-  void send(const message& m, const void* const* in) {
-    const part_copy& first = m.parts.front();
-    const void* const operand = in[first.operand];
-    if (is_box(m)) return messages_.send(first.copy, operand, element_, m.rank, grid_->devices());
-    const void* from = m.direct ? element_at(operand, first.copy.from_offset, element_)
-                                : element_at(scratch_.memory, m.offset, element_);
-    messages_.send(port_.outgoing(from, scratch_.host + m.offset * size(), m.elements * size()), m.elements, element_,
-                   m.rank, grid_->devices());
-  }
-  void keep(const void* const* in) const {
-    for (const part_copy& p : keep_) copy_box(p.copy, in[p.operand], target(p.stage), size());
-  }
-  void arrive(const message& m) const {
-    if (is_box(m)) return;
-    port_.arrived(landing(m), host_receiving(m), m.elements * size());
-    if (!m.direct) unpack(m);
-  }
-  void unpack(const message& m) const {
-    for (const part_copy& p : m.parts) copy_box(p.copy, receiving(), target(p.stage), size());
-  }
   void spread() const {
-    for (const part_copy& p : spread_) copy_box(p.copy, target(p.stage), out_, size());
-  }
-  // The scratch memory has three parts: send buffer, receive buffer and staging memory. On the host it has the first
-  // two.
-  char* receiving() const { return scratch_.memory + receiving_at_; }
-  char* host_receiving(const message& m) const { return scratch_.host + receiving_at_ + m.offset * size(); }
-  void* target(std::int64_t stage) const {
-    if (stage < 0) return out_;
-    return scratch_.memory + staging_at_ + stage * size();
-  }
-  void* landing(const message& m) const {
-    const part_copy& first = m.parts.front();
-    return m.direct ? element_at(target(first.stage), first.copy.to_offset, element_)
-                    : element_at(receiving(), m.offset, element_);
+    for (const box_copy& c : spread_) copy_box(c, to_[of_stage], to_[of_result], size());
   }
   box shard_of(std::size_t operand, const coordinates& at) const { return comm::shard_of(e_, operand, at); }
   strides own_strides(std::size_t operand) const {
@@ -229,8 +157,8 @@ class exchange final : public bound_exchange {
     for (const moving_dim& d : moving_) {
       const std::int64_t by = d.sign * (known[d.offset] - planned_[d.offset]);
       const bool reads_further = d.at(known) == moving_dim::whole::result;
-      for (part_copy& p : keep_) {
-        if (p.operand != d.operand) continue;
+      for (box_messages::part& p : boxes_.kept()) {
+        if (p.from != d.operand) continue;
         if (reads_further) p.copy.from_offset += by * d.from_stride;
         else p.copy.to_offset -= by * d.to_stride;
       }
@@ -240,15 +168,13 @@ class exchange final : public bound_exchange {
   }
   void plan(const offsets& known) {
     planned_ = known;
-    keep_.clear();
+    boxes_.clear();
     spread_.clear();
     blank_.clear();
-    send_.clear();
-    receive_.clear();
-    sent_ = received_ = staging_ = requests_ = 0;
+    staging_ = 0;
     plan_receives(known);
     plan_sends(known);
-    messages_.reserve(requests_);
+    boxes_.reserve();
   }
   /// The boxes that this device fills, by source.
   void plan_receives(const offsets& known) {
@@ -268,29 +194,30 @@ class exchange final : public bound_exchange {
       const box_copy all = blank_copy(part, mine, here);
       if (filled < all.elements && !e_.keeps) blank_.push_back(all);
     }
-    for (std::size_t m = 0; m < members_.size(); ++m) close(from[m], members_[m].device, false);
+    for (std::size_t m = 0; m < members_.size(); ++m) boxes_.add_received(std::move(from[m]), members_[m].device);
   }
   void plan_filling(const filling& f, std::size_t operand, const memory_part& mine, indexed_vector<message>& from) {
     const coordinates& here = grid_->here();
-    const std::int64_t stage = f.staged ? staging_ : -1;
     const shape staged = f.staged ? staging_extents(f, mine.extents) : shape{};
     const strides target = f.staged ? strides_of(staged) : mine.stride;
-    const std::int64_t base = f.staged ? 0 : mine.begin;
+    const std::int64_t base = f.staged ? staging_ : mine.begin;
+    const std::size_t array = f.staged ? of_stage : of_result;
     if (f.staged) {
       staging_ += staged.elements();
-      for_each_spread(f, staged, mine.stride,
-                      [&](const exchange_piece& p) { spread_.push_back({copy_of(p, mine.begin), operand, stage}); });
+      for_each_spread(f, staged, mine.stride, [&](const exchange_piece& p) {
+        spread_.push_back(make_copy(p.extents, p.from, base + p.from_offset, p.to, mine.begin + p.to_offset));
+      });
     }
     for (std::size_t m = 0; m < members_.size(); ++m) {
       const coordinates& at = members_[m].at;
       if (members_[m].device == grid_->world().rank)
-        for_each_piece(f, shard_of(operand, here), own_strides(operand), target,
-                       [&](const exchange_piece& p) { keep_.push_back({copy_of(p, base), operand, stage}); });
-      else if (shares(operand, at, here))
-        for_each_piece(f, shard_of(operand, at), {}, target, [&](const exchange_piece& p) {
-          append(from[m], {make_copy(p.extents, strides_of(p.extents), from[m].elements, p.to, base + p.to_offset),
-                           operand, stage});
+        for_each_piece(f, shard_of(operand, here), own_strides(operand), target, [&](const exchange_piece& p) {
+          boxes_.kept().push_back(
+              {make_copy(p.extents, p.from, p.from_offset, p.to, base + p.to_offset), operand, array});
         });
+      else if (shares(operand, at, here))
+        for_each_piece(f, shard_of(operand, at), {}, target,
+                       [&](const exchange_piece& p) { from[m].unpack(p.extents, p.to, base + p.to_offset, array); });
     }
   }
   /// The boxes that this device sends: those that the receivers find by `plan_receives`.
@@ -306,41 +233,14 @@ class exchange final : public bound_exchange {
           if (!e_.takes_from(k) || !shares(k, to.at, here)) continue;
           const filling f = fill_of(e_, k, part, to.at, known_span(known));
           for_each_piece(f, shard_of(k, here), own_strides(k),
-                         strides_of(f.staged ? staging_extents(f, theirs) : theirs), [&](const exchange_piece& p) {
-                           append(out,
-                                  {make_copy(p.extents, p.from, p.from_offset, strides_of(p.extents), out.elements), k,
-                                   -1});
-                         });
+                         strides_of(f.staged ? staging_extents(f, theirs) : theirs),
+                         [&](const exchange_piece& p) { out.pack(p.extents, p.from, p.from_offset, k); });
         }
       }
-      close(out, to.device, true);
+      boxes_.add_sent(std::move(out), to.device);
     }
   }
   static indexed_span<const std::int64_t> known_span(const offsets& known) { return {known.begin(), known.end()}; }
-  static box_copy copy_of(const exchange_piece& p, std::int64_t base) {
-    return make_copy(p.extents, p.from, p.from_offset, p.to, base + p.to_offset);
-  }
-  static void append(message& m, const part_copy& p) {
-    m.parts.push_back(p);
-    m.elements += p.copy.elements;
-  }
-  /// Gives a message another offset among those of its direction.
-  static void move_to(message& m, std::int64_t offset, bool sends) {
-    for (part_copy& p : m.parts) (sends ? p.copy.to_offset : p.copy.from_offset) += offset - m.offset;
-    m.offset = offset;
-  }
-  /// Adds a message to the others of its direction.
-  void close(message& m, int rank, bool sends) {
-    if (m.elements == 0) return;
-    std::int64_t& total = sends ? sent_ : received_;
-    m.rank = rank;
-    move_to(m, total, sends);
-    m.direct = m.parts.size() == 1 && m.parts.front().copy.contiguous();
-    if (takes_memory(m)) total += m.elements;
-    requests_ += messages::requests_for(m.elements);
-    (sends ? send_ : receive_).push_back(std::move(m));
-  }
-
   box_copy blank_copy(std::uint32_t part, const memory_part& target, const coordinates& here) const {
     const shape& mine = target.extents;
     if (e_.out.form == form::halo)
@@ -362,33 +262,30 @@ class exchange final : public bound_exchange {
   /// Reserves for the worst case over all offsets.
   [[gnu::cold]] void reserve_for_any() {
     const exchange_room room = room_for_any(e_, grid_->here());
-    sent_ = room.sent;
-    received_ = room.received;
     staging_ = room.staged;
-    messages_.reserve(2 * std::ssize(members_) * messages::requests_for(std::max(sent_, received_)));
+    boxes_.reserve_for(room.sent, room.received, 2 * std::ssize(members_));
   }
+
+  /// The arrays that boxes are written to.
+  enum : std::size_t { of_result, of_stage };
 
   grid_state* grid_;
   exchange_spec e_;
   element element_;
-  port port_{};
   bool at_run_time_ = false;
   /// The offsets of the copies; and the dims along which the copies may move, if offsets change nothing else.
   offsets planned_{};
   indexed_vector<moving_dim> moving_{};
   indexed_vector<member> members_{};
-  indexed_vector<part_copy> keep_{}, spread_{};
-  indexed_vector<box_copy> blank_{};
-  indexed_vector<message> send_{}, receive_{};
-  std::int64_t sent_ = 0, received_ = 0, staging_ = 0, requests_ = 0;
-  /// Where the second and the third part of the scratch memory begin, in bytes.
-  std::int64_t receiving_at_ = 0, staging_at_ = 0;
+  box_messages boxes_;
+  /// From the staging memory to the result, and zeros.
+  indexed_vector<box_copy> spread_{}, blank_{};
+  /// Elements of the staging memory, and where in the scratch memory it begins, in bytes: behind the messages.
+  std::int64_t staging_ = 0, staging_at_ = 0;
   scratch_bytes needed_{};
-  scratch scratch_{};
-  void* out_ = nullptr;
+  void* to_[2] = {};
   /// On a device.
   std::shared_ptr<void> zero_{};
-  messages messages_{};
 };
 
 }}} // namespace cleave::v0::comm

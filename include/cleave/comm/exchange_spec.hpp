@@ -11,8 +11,8 @@ class grid_state;
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// An exchange bound to a grid, or several that share messages. An interface, since only programs with an exchange need
-/// its code.
+/// An exchange bound to a grid, several that share messages, or a move. An interface, since programs compile only those
+/// that they use.
 class bound_exchange {
  public:
   virtual ~bound_exchange() = default;
@@ -30,6 +30,8 @@ class bound_exchange {
     begin(in, out, s);
     finish();
   }
+  /// Of one operand and one result.
+  void run_one(const void* in, void* out, const scratch& s) { run(&in, &out, s); }
 };
 
 }}} // namespace cleave::v0::comm

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/comm/all_reduce.hpp>
-#include <cleave/comm/part_messages.hpp>
+#include <cleave/comm/box_messages.hpp>
 #include <cleave/storage/elements.hpp>
 
 #include <cstdint>
@@ -166,7 +166,7 @@ class grid_copy {
     const std::int64_t replicas = source.replicas(), mine = source.replica_of(here);
     std::int64_t n = 0;
     target.for_receivers(source, source.shard_of(here), have, [&](int rank, const box& part) {
-      if (n++ % replicas == mine) parts_.send(rank, part, have, stride);
+      if (n++ % replicas == mine) parts_.add_sent(part, have, stride, rank);
     });
   }
   void plan_receives(const source_side& source, const target_side& target, int here, const box& want) {
@@ -177,8 +177,8 @@ class grid_copy {
       if (part.empty()) continue;
       if (shard == own) {
         const strides from = source.strides_of_shard(have);
-        parts_.keep(make_copy(part.extents(), from, position_in(have, part, from), strides_of(want.extents()),
-                              position_in(want, part)));
+        parts_.kept().push_back({make_copy(part.extents(), from, position_in(have, part, from),
+                                           strides_of(want.extents()), position_in(want, part))});
         continue;
       }
       std::int64_t mine = 0, n = 0;
@@ -187,7 +187,7 @@ class grid_copy {
         ++n;
       });
       const coordinates owner = source.device(shard, mine % source.replicas());
-      parts_.receive(source.devices.rank_of[device_of(owner, source.sizes)], part, want);
+      parts_.add_received(part, want, source.devices.rank_of[device_of(owner, source.sizes)]);
     }
   }
 
@@ -196,7 +196,7 @@ class grid_copy {
   bool receives_ = true;
   std::int64_t in_bytes_ = 0, out_bytes_ = 0;
   std::optional<all_reduce> first_{};
-  part_messages parts_;
+  box_messages parts_;
   std::shared_ptr<void> reduced_{}, first_host_{}, packed_{}, host_{}, aside_{};
 };
 

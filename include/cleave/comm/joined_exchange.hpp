@@ -32,7 +32,7 @@ class joined_exchange final : public bound_exchange {
     std::int64_t bytes = receiving_at_ + aligned(received);
     needed_.host = port_.staged() ? bytes : 0;
     for (part& p : parts_) {
-      p.one->receiving_at_ = receiving_at_;
+      p.boxes().place(receiving_at_);
       p.one->staging_at_ = bytes;
       bytes += aligned(p.one->staging_ * p.one->size());
     }
@@ -44,21 +44,24 @@ class joined_exchange final : public bound_exchange {
   void begin(const void* const* in, void* const* out, const scratch& s) override {
     scratch_ = s;
     const group& devices = grid_->devices();
-    for (part& p : parts_) p.one->start(out[p.number], s);
+    for (part& p : parts_) {
+      p.one->start(out[p.number], s);
+      p.boxes().take(p.one->to_, s);
+    }
     for (const joined& j : receive_)
       messages_.receive(port_.incoming(landing(j), host_landing(j)), j.bytes, element::u8, j.rank, devices);
     for (part& p : parts_)
-      for (const message& m : p.one->receive_)
-        if (!m.joined) p.one->receive(m);
-    for (const part& p : parts_)
-      for (const message& m : p.one->send_) p.one->pack(m, in + p.first_operand);
+      for (const message& m : p.boxes().received())
+        if (!m.joined) p.boxes().receive(m);
+    for (part& p : parts_)
+      for (const message& m : p.boxes().sent()) p.boxes().pack(m, in + p.first_operand);
     for (const joined& j : send_)
       messages_.send(port_.outgoing(s.memory + j.offset, s.host + j.offset, j.bytes), j.bytes, element::u8, j.rank,
                      devices);
     for (part& p : parts_)
-      for (const message& m : p.one->send_)
-        if (!m.joined) p.one->send(m, in + p.first_operand);
-    for (const part& p : parts_) p.one->keep(in + p.first_operand);
+      for (const message& m : p.boxes().sent())
+        if (!m.joined) p.boxes().send(m, in + p.first_operand);
+    for (part& p : parts_) p.boxes().keep(in + p.first_operand);
   }
   bool communicates() const override {
     for (const part& p : parts_)
@@ -73,21 +76,23 @@ class joined_exchange final : public bound_exchange {
     messages_.wait();
     for (const joined& j : receive_) port_.arrived(landing(j), host_landing(j), j.bytes);
     for (part& p : parts_) {
-      for (const message& m : p.one->receive_)
-        if (m.joined) p.one->unpack(m);
-      p.one->messages_.wait();
-      for (const message& m : p.one->receive_)
-        if (!m.joined) p.one->arrive(m);
+      for (const message& m : p.boxes().received())
+        if (m.joined) p.boxes().unpack(m);
+      p.boxes().wait();
+      for (const message& m : p.boxes().received())
+        if (!m.joined) p.boxes().arrive(m);
       p.one->spread();
     }
   }
 
  private:
-  using message = typename exchange<>::message;
+  using message = box_messages::message;
   /// One of the exchanges, the index of its first operand, and its number in the given order.
   struct part {
     owned<exchange<>> one;
     std::size_t first_operand, number;
+
+    box_messages& boxes() const { return one->boxes_; }
   };
   /// A joined message to or from a device: its length in bytes, and its offset among those of its direction.
   struct joined {
@@ -104,8 +109,8 @@ class joined_exchange final : public bound_exchange {
   [[gnu::cold]] std::int64_t join(indexed_vector<joined>& all, bool sends) {
     const std::int64_t widest = parts_.front().one->size();
     const auto aligned_to = [](std::int64_t bytes, std::int64_t size) { return (bytes + size - 1) / size * size; };
-    const auto messages_of = [&](part& p) -> indexed_vector<message>& {
-      return sends ? p.one->send_ : p.one->receive_;
+    const auto messages_of = [&](part& p) -> box_messages::message_list& {
+      return sends ? p.boxes().sent() : p.boxes().received();
     };
     const auto of_rank = [&](int rank) {
       return std::find_if(all.begin(), all.end(), [&](const joined& j) { return j.rank == rank; });
@@ -134,15 +139,15 @@ class joined_exchange final : public bound_exchange {
           if (m.rank != j.rank || !is_short(p, m)) continue;
           m.joined = true;
           m.direct = false;
-          exchange<>::move_to(m, at / p.one->size(), sends);
+          box_messages::move_to(m, at / p.one->size(), sends);
           at += m.elements * p.one->size();
         }
     }
     for (part& p : parts_)
       for (message& m : messages_of(p)) {
-        if (m.joined || !p.one->takes_memory(m)) continue;
+        if (m.joined || !p.boxes().takes_memory(m)) continue;
         total = aligned_to(total, widest);
-        exchange<>::move_to(m, total / p.one->size(), sends);
+        box_messages::move_to(m, total / p.one->size(), sends);
         total += m.elements * p.one->size();
       }
     requests_ += requests;

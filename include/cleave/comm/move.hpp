@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cleave/base/containers.hpp>
-#include <cleave/comm/all_gather.hpp>
 #include <cleave/comm/all_reduce.hpp>
-#include <cleave/comm/all_to_all.hpp>
+#include <cleave/comm/block_exchange.hpp>
 #include <cleave/comm/collective_permute.hpp>
+#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/parts.hpp>
 #include <cleave/comm/reduce_scatter.hpp>
 #include <cleave/program/step.hpp>
@@ -70,41 +70,45 @@ struct collectives : bound_as<kind::slice, slice, works_on::nested_blocks>,
                      bound_as<kind::all_to_all, all_to_all, works_on::nested_blocks>,
                      bound_as<kind::collective_permute, collective_permute, works_on::any_blocks> {};
 
-/// A move of a plan bound to sizes: the collective that the plan names, or its replacement for uneven blocks. An
-/// interface, so that a program compiles only the collectives that it uses.
-class bound_move {
- public:
-  virtual ~bound_move() = default;
-  /// Scratch memory that the caller passes to `run`.
-  virtual scratch_bytes needs() const = 0;
-  virtual void run(const void* in, void* out, const scratch& s) = 0;
-};
-
-template <class Call>
-class move_by final : public bound_move {
+/// A collective behind the interface of exchanges, so that a program compiles only those that it uses. It runs as a
+/// whole in `begin`, or, in flight, until `finish`.
+template <class Call, bool InFlight = false>
+class move_by final : public bound_exchange {
  public:
   move_by(grid_state& grid, const transfer& t) : call_(grid, t) {}
   scratch_bytes needs() const override { return call_.needs(); }
-  void run(const void* in, void* out, const scratch& s) override { call_.run(in, out, s); }
+  void begin(const void* const* in, void* const* out, const scratch& s) override {
+    if constexpr (InFlight) call_.begin(*in, *out, s);
+    else call_.run(*in, *out, s);
+  }
+  void finish() override {
+    if constexpr (InFlight) call_.finish();
+  }
+  bool communicates() const override {
+    if constexpr (InFlight) return call_.communicates();
+    else return false;
+  }
+  void progress() override {
+    if constexpr (InFlight) call_.progress();
+  }
 
  private:
   Call call_;
 };
 
 /// All devices reduce everything first; then each fetches the elements of its block that it lacks.
-template <class = void>
-class reduced_and_fetched final : public bound_move {
+class reduced_and_fetched {
  public:
   reduced_and_fetched(grid_state& grid, const transfer& t)
       : first_(grid, whole(t)), then_(grid, rest(t)),
         whole_bytes_(aligned(held_after(grid, whole(t)).elements() * size_of(t.element))) {}
-  scratch_bytes needs() const override {
+  scratch_bytes needs() const {
     scratch_bytes n = then_.needs();
     n.memory += whole_bytes_;
     if (first_.needs().host > n.host) n.host = first_.needs().host;
     return n;
   }
-  void run(const void* in, void* out, const scratch& s) override {
+  void run(const void* in, void* out, const scratch& s) {
     first_.run(in, s.memory, s);
     then_.run(s.memory, out, {s.memory + whole_bytes_, s.host});
   }
@@ -132,17 +136,18 @@ template <kind Move, class Call, works_on Blocks>
 auto entry_for(bound_as<Move, Call, Blocks>*) -> bound_as<Move, Call, Blocks>;
 } // namespace detail
 
-/// Binds a move. Collective over the grid: sub-communicators may be made.
+/// Binds a move: the collective that the plan names, or its replacement for uneven blocks. Collective over the grid:
+/// sub-communicators may be made.
 template <kind Move>
-[[gnu::cold]] owned<bound_move> make_move(grid_state& grid, const transfer& t) {
+[[gnu::cold]] owned<bound_exchange> make_move(grid_state& grid, const transfer& t) {
   using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
   using named = move_by<typename entry::call>;
   if constexpr (entry::blocks == works_on::any_blocks) {
-    return owned<bound_move>(new named(grid, t));
+    return owned<bound_exchange>(new named(grid, t));
   } else {
-    if (stays_in_blocks(t, grid.sizes())) return owned<bound_move>(new named(grid, t));
-    if constexpr (Move == kind::reduce_scatter) return owned<bound_move>(new reduced_and_fetched<>(grid, t));
-    else return owned<bound_move>(new move_by<collective_permute>(grid, t));
+    if (stays_in_blocks(t, grid.sizes())) return owned<bound_exchange>(new named(grid, t));
+    if constexpr (Move == kind::reduce_scatter) return owned<bound_exchange>(new move_by<reduced_and_fetched>(grid, t));
+    else return owned<bound_exchange>(new move_by<collective_permute>(grid, t));
   }
 }
 

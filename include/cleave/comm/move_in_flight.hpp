@@ -4,7 +4,7 @@
 
 #include <cleave/base/containers.hpp>
 #include <cleave/comm/all_reduce_in_flight.hpp>
-#include <cleave/comm/collective_permute.hpp>
+#include <cleave/comm/move.hpp>
 
 // Moves that overlap with other steps: between ranks of several nodes, with the data on the host. Ranks of one node
 // copy from each other; no data moves while they compute.
@@ -49,71 +49,6 @@ class reduce_scatter_in_flight final : public bound_exchange {
   void* out_ = nullptr;
 };
 
-/// All-gather and all-to-all: every device sends each other device its shard, or the part of it that the other holds in
-/// the new layout.
-template <class = void>
-class blocks_in_flight final : public bound_exchange {
- public:
-  [[gnu::cold]] blocks_in_flight(grid_state& grid, const transfer& t, bool gathers)
-      : element_(t.element), ranks_(grid.group_of(t.axes)) {
-    ranks_.pipes = nullptr;
-    const box from = held_before(grid, t), to = held_after(grid, t);
-    for (std::int64_t r = 0; r < ranks_.size; ++r) {
-      const coordinates peer = grid.member(t.axes, r);
-      if (!gathers) pack_.append_pack(intersect(from, held_after(grid, t, peer)), from);
-      unpack_.append_unpack(intersect(to, held_before(grid, t, peer)), to);
-    }
-    sent_ = gathers ? rank_blocks::repeated(from.elements(), ranks_.size) : pack_.blocks;
-    messages_.reserve(messages::requests_for(sent_) + messages::requests_for(unpack_.blocks));
-  }
-  scratch_bytes needs() const override {
-    return {pack_.order.packed_bytes(element_) + unpack_.order.packed_bytes(element_), 0};
-  }
-  bool communicates() const override { return sent_.widest() != 0 || unpack_.elements() != 0; }
-  void begin(const void* const* in, void* const* out, const scratch& s) override {
-    wait_for_kernels();
-    if (!pack_.direct()) pack_.run(*in, s.memory, element_);
-    arriving_ = unpack_.direct() ? *out : s.memory + pack_.order.packed_bytes(element_);
-    out_ = *out;
-    messages_.start(pack_.direct() ? *in : s.memory, sent_, arriving_, unpack_.blocks, element_, ranks_,
-                    [](void* into, const void* from, std::int64_t bytes) { copy_bytes(into, from, bytes); });
-  }
-  void progress() override { messages_.progress(); }
-  void finish() override {
-    messages_.wait();
-    if (!unpack_.direct()) unpack_.run(arriving_, out_, element_);
-  }
-
- private:
-  element element_;
-  group ranks_;
-  packing pack_{}, unpack_{};
-  rank_blocks sent_{};
-  messages messages_{};
-  void *arriving_ = nullptr, *out_ = nullptr;
-};
-
-/// Every device fetches the elements that it lacks.
-template <class = void>
-class permute_in_flight final : public bound_exchange {
- public:
-  permute_in_flight(grid_state& grid, const transfer& t) : call_(grid, t) {}
-  scratch_bytes needs() const override { return call_.needs(); }
-  bool communicates() const override { return true; }
-  void begin(const void* const* in, void* const* out, const scratch& s) override {
-    scratch_ = s;
-    out_ = *out;
-    call_.begin(*in, out_, s);
-  }
-  void progress() override { call_.progress(); }
-  void finish() override { call_.finish(out_, scratch_); }
-
- private:
-  collective_permute call_;
-  scratch scratch_{};
-  void* out_ = nullptr;
-};
-
 /// Binds a move that may overlap with other steps; null if it does not. Collective over the grid. `number` is the
 /// number of its step, the same on all devices.
 template <kind Move>
@@ -122,11 +57,11 @@ template <kind Move>
   if (!may_go_on(Move, t, grid.sizes()) || !goes_on(grid, t.axes)) return {};
   const auto made = [](bound_exchange* e) { return owned<bound_exchange>(e); };
   if constexpr (Move == kind::all_reduce) return made(new all_reduce_in_flight<>(grid, t, number));
-  else if (!stays_in_blocks(t, grid.sizes())) return made(new permute_in_flight<>(grid, t));
+  else if (!stays_in_blocks(t, grid.sizes())) return made(new move_by<collective_permute, true>(grid, t));
   else if constexpr (Move == kind::reduce_scatter) return made(new reduce_scatter_in_flight<>(grid, t));
   else if constexpr (Move == kind::all_gather || Move == kind::all_to_all)
-    return made(new blocks_in_flight<>(grid, t, Move == kind::all_gather));
-  else return made(new permute_in_flight<>(grid, t));
+    return made(new move_by<block_exchange<Move == kind::all_gather>, true>(grid, t));
+  else return made(new move_by<collective_permute, true>(grid, t));
 }
 
 }}} // namespace cleave::v0::comm

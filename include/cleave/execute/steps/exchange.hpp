@@ -30,13 +30,12 @@ void leave_under_way(run_state& r, comm::bound_exchange* e) {
 
 } // namespace detail
 
-/// An exchange, or the first one of those that share messages, which it makes for all of them. A move that overlaps
-/// with other steps is one as well.
+/// An exchange, or the first one of those that share messages, which it makes for all of them. A move is one as well.
 template <class = void>
 class exchange_step final : public bound_step {
  public:
-  [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made)
-      : exchange_(std::move(made)), in_flight_(s.in_flight), frees_(s.in_flight && s.kind == step_kind::move) {
+  [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made, bool in_flight)
+      : exchange_(std::move(made)), in_flight_(in_flight), frees_(in_flight && s.kind == step_kind::move) {
     const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
     for (std::size_t i = first; i < end; ++i) {
       const step& one = b.program.steps[i];
@@ -143,7 +142,8 @@ template <class = void>
   b.grid.devices();
   if (const slice_in_place* slice = b.slice_of(b.result(s))) return make_step<slice_step<>>(b, *slice);
   return make_step<exchange_step<>>(b, s,
-                                    owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))));
+                                    owned<comm::bound_exchange>(new comm::exchange<>(b.grid, exchange_spec_of(b, s))),
+                                    s.in_flight);
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_joined_exchanges(const binder& b, const step& s, const void*) {
@@ -151,7 +151,8 @@ template <class = void>
   indexed_vector<comm::exchange_spec> specs;
   for (std::size_t i = first; i < end; ++i) specs.push_back(exchange_spec_of(b, b.program.steps[i]));
   return make_step<exchange_step<>>(b, s,
-                                    owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))));
+                                    owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))),
+                                    s.in_flight);
 }
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_joined(const binder&, const step&, const void*) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/bucketed_all_reduce.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/comm/move_in_flight.hpp>
 #include <cleave/execute/bound_step.hpp>
@@ -16,89 +15,69 @@
 
 namespace cleave { inline namespace v0 {
 
-template <class = void>
-class move_step final : public bound_step {
- public:
-  move_step(const step& s, owned<comm::bound_move> move) : step_(s), move_(std::move(move)) {}
-  comm::scratch_bytes shared_bytes() const override { return move_->needs(); }
-  void run(run_state& r) override { move_->run(r.at[step_.in[0]], r.at[step_.out], r.scratch); }
-
- private:
-  const step& step_;
-  owned<comm::bound_move> move_;
+/// A value of a bucket and its offset there, in bytes. A value that is stored in the bucket is not copied.
+struct bucket_part {
+  std::size_t from = 0, to = 0;
+  std::int64_t offset = 0, bytes = 0;
+  bool lives_there = false;
 };
 
-/// Several all-reduces as one message, in the place of the first of them.
+/// Several all-reduces as one message, their bucket, in the place of the first of them. If it overlaps with other
+/// steps, all of them end with the first one.
 template <class = void>
 class combined_all_reduces final : public bound_step {
  public:
-  combined_all_reduces(const binder& b, const step& s, indexed_vector<comm::bucketed_all_reduce::part> parts,
+  combined_all_reduces(owned<comm::bound_exchange> all, bool in_flight, indexed_vector<bucket_part> parts,
                        std::int64_t bytes)
-      : all_(b.grid, comm::transfer_of(b.program, s, b.at), std::move(parts), bytes) {}
-  comm::scratch_bytes shared_bytes() const override { return all_.needs(); }
-  comm::scratch_bytes own_bytes() const override { return {all_.bytes(), 0}; }
-  void settle(const comm::scratch& own, run_state& r) override {
-    message_ = own.memory;
-    for (const comm::bucketed_all_reduce::part& p : all_.parts())
-      if (p.lives_there) r.at[p.from] = r.at[p.to] = message_ + p.offset;
-  }
-  void run(run_state& r) override {
-    all_.run([&](std::size_t buffer) { return r.at[buffer]; }, message_, r.scratch);
-  }
-
- private:
-  comm::bucketed_all_reduce all_;
-  char* message_ = nullptr;
-};
-/// The same for all-reduces that overlap with other steps. All of them end with the first one.
-template <class = void>
-class combined_in_flight final : public bound_step {
- public:
-  combined_in_flight(const binder& b, const step& s, indexed_vector<comm::bucketed_all_reduce::part> parts,
-                     std::int64_t bytes)
-      : all_(b.grid, whole_of(b, s, bytes), b.number_of(s)), parts_(std::move(parts)), bytes_(bytes) {
+      : all_(std::move(all)), in_flight_(in_flight), parts_(std::move(parts)), bytes_(comm::aligned(bytes)) {
     to_.resize(parts_.size());
   }
-  comm::scratch_bytes own_bytes() const override { return {comm::aligned(bytes_) + all_.needs().memory, 0}; }
+  comm::scratch_bytes shared_bytes() const override { return in_flight_ ? comm::scratch_bytes{} : all_->needs(); }
+  comm::scratch_bytes own_bytes() const override { return {bytes_ + (in_flight_ ? all_->needs().memory : 0), 0}; }
   void settle(const comm::scratch& own, run_state& r) override {
-    message_ = own.memory;
-    for (const comm::bucketed_all_reduce::part& p : parts_)
-      if (p.lives_there) r.at[p.from] = r.at[p.to] = message_ + p.offset;
+    bucket_ = own.memory;
+    for (const bucket_part& p : parts_)
+      if (p.lives_there) r.at[p.from] = r.at[p.to] = bucket_ + p.offset;
   }
   void run(run_state& r) override {
     for (std::size_t k = 0; k < parts_.size(); ++k) {
-      const comm::bucketed_all_reduce::part& p = parts_[k];
-      if (!p.lives_there) copy_bytes(message_ + p.offset, r.at[p.from], p.bytes);
+      const bucket_part& p = parts_[k];
+      if (!p.lives_there) copy_bytes(bucket_ + p.offset, r.at[p.from], p.bytes);
       to_[k] = r.at[p.to];
     }
-    const void* const in = message_;
-    void* const out = message_;
-    all_.begin(&in, &out, {message_ + comm::aligned(bytes_), nullptr});
-    if (all_.communicates() && r.grid.overlaps()) return detail::leave_under_way(r, &all_);
+    const void* const in = bucket_;
+    void* const out = bucket_;
+    all_->begin(&in, &out, in_flight_ ? comm::scratch{bucket_ + bytes_, nullptr} : r.scratch);
+    if (all_->communicates() && r.grid.overlaps()) return detail::leave_under_way(r, all_.get());
     end();
   }
   void finish(run_state& r) override {
-    if (r.in_flight.remove(&all_) != 0) end();
+    if (r.in_flight.remove(all_.get()) != 0) end();
+  }
+  /// The transfer of one unsharded value, as long as the bucket, like those in it.
+  static comm::transfer whole(comm::transfer like, std::int64_t bytes) {
+    like.global = {};
+    like.global.rank = 1;
+    like.global[0] = bytes / size_of(like.element);
+    like.from = like.to = {};
+    like.from.set_partial(like.axes, like.combine);
+    return like;
   }
 
  private:
-  static comm::transfer whole_of(const binder& b, const step& s, std::int64_t bytes) {
-    const comm::transfer like = comm::transfer_of(b.program, s, b.at);
-    return comm::bucketed_all_reduce::whole(like, bytes / size_of(like.element));
-  }
   void end() {
-    all_.finish();
+    all_->finish();
     for (std::size_t k = 0; k < parts_.size(); ++k)
-      if (const comm::bucketed_all_reduce::part& p = parts_[k]; !p.lives_there)
-        copy_bytes(to_[k], message_ + p.offset, p.bytes);
+      if (const bucket_part& p = parts_[k]; !p.lives_there) copy_bytes(to_[k], bucket_ + p.offset, p.bytes);
   }
 
-  comm::all_reduce_in_flight<> all_;
-  indexed_vector<comm::bucketed_all_reduce::part> parts_;
+  owned<comm::bound_exchange> all_;
+  bool in_flight_;
+  indexed_vector<bucket_part> parts_;
   std::int64_t bytes_;
-  /// The addresses of the values that are not stored in the message.
+  /// The addresses of the values that are not stored in the bucket.
   indexed_vector<void*> to_{};
-  char* message_ = nullptr;
+  char* bucket_ = nullptr;
 };
 /// One of the others.
 template <class = void>
@@ -119,7 +98,7 @@ template <class = void>
 [[gnu::cold]] void join_reduces(const binder& b, indexed_vector<owned<bound_step>>& bound) {
   const program_view& p = b.program;
   for_each_bucket(p, b.at, b.grid.here(), [&](const reduce_bucket& all) {
-    indexed_vector<comm::bucketed_all_reduce::part> parts;
+    indexed_vector<bucket_part> parts;
     std::int64_t length = 0;
     for (std::size_t i : all.steps) {
       const step& s = p.steps[i];
@@ -129,9 +108,12 @@ template <class = void>
     }
     const std::size_t first = all.steps[0];
     const step& s = p.steps[first];
-    if (s.in_flight && comm::goes_on(b.grid, s.axes))
-      bound[first] = make_step<combined_in_flight<>>(b, s, parts, all.bytes);
-    else bound[first] = make_step<combined_all_reduces<>>(b, s, parts, all.bytes);
+    const bool in_flight = s.in_flight && comm::goes_on(b.grid, s.axes);
+    const comm::transfer whole = combined_all_reduces<>::whole(comm::transfer_of(p, s, b.at), all.bytes);
+    owned<comm::bound_exchange> made;
+    if (in_flight) made = owned<comm::bound_exchange>(new comm::all_reduce_in_flight<>(b.grid, whole, first));
+    else made = owned<comm::bound_exchange>(new comm::move_by<comm::all_reduce>(b.grid, whole));
+    bound[first] = make_step<combined_all_reduces<>>(std::move(made), in_flight, parts, all.bytes);
     for (std::size_t m = 1; m < all.steps.size(); ++m) bound[all.steps[m]] = make_step<combined_before<>>(first);
   });
 }
@@ -145,16 +127,14 @@ constexpr bool has_reduces_to_join(const program_view& p) {
 
 template <kind Move>
 [[gnu::cold]] owned<bound_step> bind_move(const binder& b, const step& s, const void*) {
-  return make_step<move_step<>>(s, comm::make_move<Move>(b.grid, comm::transfer_of(b.program, s, b.at)));
+  return make_step<exchange_step<>>(b, s, comm::make_move<Move>(b.grid, comm::transfer_of(b.program, s, b.at)), false);
 }
-
 template <kind Move>
 [[gnu::cold]] owned<bound_step> bind_move_in_flight(const binder& b, const step& s, const void*) {
   auto made = comm::make_move_in_flight<Move>(b.grid, comm::transfer_of(b.program, s, b.at), b.number_of(s));
-  if (made) return make_step<exchange_step<>>(b, s, std::move(made));
+  if (made) return make_step<exchange_step<>>(b, s, std::move(made), true);
   return bind_move<Move>(b, s, nullptr);
 }
-
 /// The form of a move that is pipelined with an adjacent product: steps/product_in_pieces.hpp.
 template <class Plan, std::size_t I>
 constexpr step_form form_beside_product();

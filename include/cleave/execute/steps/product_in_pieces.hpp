@@ -135,13 +135,13 @@ class product_in_pieces final : public bound_step {
 template <class Collective>
 class move_beside_product final : public bound_step {
  public:
-  move_beside_product(const binder& b, const step& s, owned<comm::bound_move> whole)
+  move_beside_product(const binder& b, const step& s, owned<comm::bound_exchange> whole)
       : step_(s), product_(product_in_pieces<Collective>::gathers ? b.number_of(s) + 1 : b.number_of(s) - 1),
         whole_(std::move(whole)) {}
   comm::scratch_bytes shared_bytes() const override { return whole_->needs(); }
   void run(run_state& r) override {
     auto& product = static_cast<product_in_pieces<Collective>&>(*r.steps[product_]);
-    if (!product.active()) return whole_->run(r.at[step_.in[0]], r.at[step_.out], r.scratch);
+    if (!product.active()) return whole_->run_one(r.at[step_.in[0]], r.at[step_.out], r.scratch);
     if constexpr (product_in_pieces<Collective>::gathers) product.begin(r, step_);
     else product.complete(r, step_);
   }
@@ -149,7 +149,7 @@ class move_beside_product final : public bound_step {
  private:
   const step& step_;
   std::size_t product_;
-  owned<comm::bound_move> whole_;
+  owned<comm::bound_exchange> whole_;
 };
 
 namespace detail {
