@@ -454,7 +454,7 @@ statement(f, "open.insert(open.begin() + static_cast<std::ptrdiff_t>(before), i)
 f = "program/buckets.hpp"
 statement(f, "if (!written) return false;", "", "mpi:*")
 expression(f, "b.bytes + bytes > comm::bucket_bytes", "false", "mpi:*")
-f = "execute/bound_program.hpp"
+f = "execute/executor.hpp"
 expression(f, "std::max(shared.memory, needs.memory)", "needs.memory", "mpi:*")
 f = "plan/workspace.hpp"
 expression(f, "std::max(slots[b.index], elements_of(b, p.maps, at, here) * size_of(b.type.element))",

@@ -43,7 +43,7 @@ void fill(const Tensor& t) {
 /// How many bound groups of steps a plan has at these extents.
 template <class Plan>
 std::size_t groups_of(const cleave::grid& g, const Plan& plan, std::initializer_list<cleave::named_size> named) {
-  cleave::bound_program p(g.state(), plan.sized(named), cleave::runnable_of<typename Plan::plan_type>);
+  cleave::executor p(g.state(), plan.sized(named), cleave::runnable_of<typename Plan::plan_type>);
   return p.state().groups.size();
 }
 /// Runs a call in bands and step by step, which must give the same bits.

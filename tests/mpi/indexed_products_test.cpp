@@ -108,8 +108,8 @@ void check(const F& f, const cleave::grid& g, std::int64_t slots, X& x, Y& y, st
 }
 template <class Plan>
 std::size_t groups_of(const cleave::grid& g, const Plan& plan, std::int64_t slots) {
-  cleave::bound_program p(g.state(), plan.sized({row = rows(), column = rows(), slot = slots, line = support::ranks()}),
-                          cleave::runnable_of<typename Plan::plan_type>);
+  cleave::executor p(g.state(), plan.sized({row = rows(), column = rows(), slot = slots, line = support::ranks()}),
+                     cleave::runnable_of<typename Plan::plan_type>);
   return p.state().groups.size();
 }
 

@@ -108,7 +108,7 @@ void check(std::initializer_list<std::int64_t> extents, const std::vector<formul
   if constexpr (one.kind == step_kind::map || one.kind == step_kind::fold) {
     using kernel = typename detail::expression_of<Plan, 0>::type;
     using whole_result = expression_result<kernel::entries - 1, typename kernel::type>;
-    bound_program p(g.state(), s, runnable_of<Plan>);
+    executor p(g.state(), s, runnable_of<Plan>);
     result.write(nothing);
     const bindings::running running(g.state().bound());
     p.start(from.data(), &to);

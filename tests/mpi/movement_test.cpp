@@ -167,7 +167,7 @@ template <class F>
 bool replaces_argument(const cleave::grid& g, const F& f) {
   const auto plan = cleave::plan<Grid(Grid)>(f);
   const cleave::sizes at = plan.sized({row = 40, col = 30, ax = g.size(ax), ay = g.size(ay)});
-  cleave::bound_program p(g.state(), at, cleave::runnable_of<typename decltype(plan)::plan_type>);
+  cleave::executor p(g.state(), at, cleave::runnable_of<typename decltype(plan)::plan_type>);
   bool any = false;
   for (const auto& s : p.state().steps) any = any || s->may_replace(0);
   return any;
@@ -603,7 +603,7 @@ std::int64_t workspace_of(const Planned&, const cleave::grid& g, std::int64_t ro
     if (plan::frozen.dims[d].name == "part") at.dims[d] = 3;
   }
   at.axes = g.state().sizes();
-  return cleave::bound_program(g.state(), at, cleave::runnable_of<plan>).workspace_bytes();
+  return cleave::executor(g.state(), at, cleave::runnable_of<plan>).workspace_bytes();
 }
 TEST(movement, an_update_needs_no_second_array) {
   const cleave::grid g = grids().front();

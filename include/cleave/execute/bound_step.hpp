@@ -153,6 +153,13 @@ template <class Step, class... From>
   return owned<bound_step>(new Step(std::forward<From>(from)...));
 }
 
+/// A step whose work another one does.
+template <class = void>
+class idle_step final : public bound_step {
+ public:
+  void run(run_state&) override {}
+};
+
 /// The addresses that a step reads.
 struct operand_addresses {
   const void* from[max_operands];
@@ -194,6 +201,10 @@ namespace detail {
 template <class Step>
 owned<bound_step> bind_as(const binder& b, const step& s, const void*) {
   return make_step<Step>(b, s);
+}
+template <class = void>
+owned<bound_step> bind_idle(const binder&, const step&, const void*) {
+  return make_step<idle_step<>>();
 }
 /// The form of steps whose code is one class.
 template <class Step>

@@ -79,13 +79,6 @@ class exchange_step final : public bound_step {
   indexed_vector<void*> to_{};
   comm::scratch own_{};
 };
-/// One of the others that share messages.
-template <class = void>
-class joined_exchange_step final : public bound_step {
- public:
-  void run(run_state&) override {}
-};
-
 /// A slice that is read in place.
 template <class = void>
 class slice_step final : public bound_step {
@@ -154,10 +147,6 @@ template <class = void>
                                     owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))),
                                     s.in_flight);
 }
-template <class = void>
-[[gnu::cold]] owned<bound_step> bind_joined(const binder&, const step&, const void*) {
-  return make_step<joined_exchange_step<>>();
-}
 
 } // namespace detail
 
@@ -167,7 +156,7 @@ struct step_code<step_kind::exchange> {
   static constexpr step_form form() {
     constexpr exchange_role role = exchange_role_of(Plan::frozen, I);
     if constexpr (role == exchange_role::first) return {&detail::bind_joined_exchanges<>, nullptr};
-    else if constexpr (role == exchange_role::joined) return {&detail::bind_joined<>, nullptr};
+    else if constexpr (role == exchange_role::joined) return {&detail::bind_idle<>, nullptr};
     else return {&detail::bind_exchange<>, nullptr};
   }
 };

@@ -85,14 +85,6 @@ class loop_step final : public bound_step {
   indexed_vector<detail::swapped_carry> carries_{};
 };
 
-/// The end of a loop; it runs the steps before it.
-template <class = void>
-class loop_end_step final : public bound_step {
- public:
-  loop_end_step(const binder&, const step&) {}
-  void run(run_state&) override {}
-};
-
 template <>
 struct step_code<step_kind::loop_begin> {
   template <class Plan, std::size_t I>
@@ -104,7 +96,7 @@ template <>
 struct step_code<step_kind::loop_end> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_as<loop_end_step<>>;
+    return {&detail::bind_idle<>, nullptr};
   }
 };
 

@@ -56,13 +56,6 @@ class map_step final : public bound_step {
   bool copies_ = false;
 };
 
-/// One of the others that run in one pass.
-template <class = void>
-class map_in_pass final : public bound_step {
- public:
-  void run(run_state&) override {}
-};
-
 /// The code of a map: of its expression, or of those into which its selects by ranges are resolved.
 struct map_code {
   const map_functions* functions;
@@ -195,10 +188,6 @@ owned<bound_step> bind_map(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<map_code>(code)->functions);
 }
 template <class Step>
-owned<bound_step> bind_in_pass(const binder&, const step&, const void*) {
-  return make_step<Step>();
-}
-template <class Step>
 owned<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
   return make_step<Step>(b, s, *as<map_code>(code));
 }
@@ -244,7 +233,7 @@ struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     if constexpr (is_in_pass(Plan::frozen.steps[I])) {
-      return {&detail::bind_in_pass<map_in_pass<>>, nullptr};
+      return {&detail::bind_idle<>, nullptr};
     } else {
       constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
                              detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);

@@ -139,13 +139,6 @@ class product_in_panels final : public bound_step {
   bool adds_ = false;
 };
 
-/// A move that the product makes.
-template <class = void>
-class move_of_panels final : public bound_step {
- public:
-  void run(run_state&) override {}
-};
-
 namespace detail {
 
 template <class T>
@@ -157,7 +150,7 @@ template <class T>
 template <class = void>
 [[gnu::cold]] owned<bound_step> bind_move_of_panels(const binder& b, const step& s, const void*) {
   if (!is_in_panels(b.program, s, b.at)) return bind_move<kind::all_gather>(b, s, nullptr);
-  return make_step<move_of_panels<>>();
+  return make_step<idle_step<>>();
 }
 
 template <class T>
