@@ -146,8 +146,18 @@ def expression_text(expression: str) -> str:
     return text
 
 
-# The notes, the name and the body of a function that words an exception.
-SENTENCE = r"((?:^///[^\n]*\n)*)^\[\[gnu::cold\]\] inline std::string (\w+)\([^)]*\) \{(.*?)\}$"
+# The notes, the name and the words of a sentence of an exception: a text with its arguments by name, or a function.
+SENTENCE = (r"((?:^///[^\n]*\n)*)^(?:\[\[gnu::cold\]\] inline std::string (\w+)\([^)]*\) \{(.*?)\}$"
+            r'|inline constexpr text<(\d)> (\w+)\{\s*((?:"(?:[^"\\]|\\.)*"\s*)+)(?:,\s*\{([^}]*)\})?\};)')
+
+
+def text_of(name: str, count: int, words: str, order: str) -> str:
+    """The sentence of a text, with <placeholders>."""
+    sentence = "".join(part[1:-1] for part in re.findall(r'"(?:[^"\\]|\\.)*"', words))
+    named = set(re.findall(r"\{(\w+)\}", sentence))
+    if len(named) != count or (order and set(re.findall(r'"(\w+)"', order)) != named):
+        raise Wrong(f"wording::{name} does not name each of its {count} arguments")
+    return "cleave: " + re.sub(r"\{(\w+)\}", r"<\1>", sentence)
 
 
 def run_time() -> list[str]:
@@ -162,8 +172,9 @@ def run_time() -> list[str]:
     worded = [(path.relative_to(HEADERS), *found)
               for path in [shared, *sorted(HEADERS.glob("*/errors.hpp"))]
               for found in re.findall(SENTENCE, read(path), re.MULTILINE | re.DOTALL)]
-    for path, notes, name, body in worded:
-        if name == "sentence":
+    for path, notes, function, body, count, text, words, order in worded:
+        name = function or text
+        if name in ("sentence", "filled"):
             continue
         # A sentence that is sent to the other ranks before it is thrown.
         for kind in re.findall(r"^/// thrown: (\w+)", notes, re.MULTILINE):
@@ -174,7 +185,7 @@ def run_time() -> list[str]:
         mend = " ".join(re.findall(r"^/// (?:mend: )?(.*)", notes, re.MULTILINE)) if "mend:" in notes else ""
         if not mend:
             raise Wrong(f"{path}: no line '/// mend: what to do' above wording::{name}")
-        sentence = expression_text(re.search(r"return (.*);", body, re.DOTALL).group(1))
+        sentence = text_of(name, int(count), words, order) if text else expression_text(re.search(r"return (.*);", body, re.DOTALL).group(1))
         wordings.setdefault(thrown[name], []).append((sentence, mend))
     out = []
     for notes, kind in kinds:

@@ -4,7 +4,9 @@
 
 #include <cleave/base/language.hpp>
 
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -125,34 +127,68 @@ struct part {
 inline part quoted(std::string_view name) { return {name, part::how::quoted}; }
 inline part number(std::integral auto n) { return part(static_cast<std::int64_t>(n)); }
 
+[[gnu::cold]] inline void append(std::string& to, const part& p) {
+  if (p.is == part::how::number) return void(to.append(std::to_string(p.value)));
+  const std::string_view quote = p.is == part::how::quoted ? "'" : "";
+  to.append(quote).append(p.words).append(quote);
+}
 /// The sentence of its parts. Put together in one place, so that one more sentence costs the compiler little.
 [[gnu::cold]] inline std::string sentence(std::initializer_list<part> parts) {
   std::string all("cleave: ");
-  for (const part& p : parts) {
-    if (p.is == part::how::number) {
-      all.append(std::to_string(p.value));
-    } else {
-      const std::string_view quote = p.is == part::how::quoted ? "'" : "";
-      all.append(quote).append(p.words).append(quote);
-    }
+  for (const part& p : parts) append(all, p);
+  return all;
+}
+
+/// The words of a sentence, in which each `{name}` is an argument. `order` has the names of `count` arguments; null: they
+/// are given in the order in which they are first named.
+[[gnu::cold]] inline std::string filled(std::string_view words, const part* given, const std::string_view* order,
+                                        std::size_t count) {
+  std::string all("cleave: ");
+  std::string_view names[8];
+  if (order != nullptr) std::copy_n(order, count, names);
+  std::size_t named = order != nullptr ? count : 0;
+  for (std::size_t at = 0, end = 0; at < words.size(); at = end + 1) {
+    const std::size_t place = std::min(words.find('{', at), words.size());
+    all.append(words.substr(at, place - at));
+    if (place == words.size()) break;
+    end = words.find('}', place);
+    const std::string_view name = words.substr(place + 1, end - place - 1);
+    const auto which = static_cast<std::size_t>(std::find(names, names + named, name) - names);
+    if (which == named && named < count) names[named++] = name;
+    if (which < count) append(all, given[which]);
   }
   return all;
 }
 
+/// A sentence with N arguments: words and numbers. tests/fail/catalogue.py checks that it names them all.
+template <std::size_t N>
+struct text {
+  std::string_view words;
+  std::string_view order[N + 1]{};
+
+  template <class... A>
+    requires(sizeof...(A) == N)
+  [[gnu::cold]] std::string operator()(const A&... arguments) const {
+    const part given[]{part_of(arguments)..., part()};
+    return filled(words, given, order[0].empty() ? nullptr : order, N);
+  }
+
+ private:
+  template <class A>
+  static part part_of(const A& a) {
+    if constexpr (std::integral<A>) return number(a);
+    else return part(a);
+  }
+};
+
 /// mend: Correct the variable, or unset it.
-[[gnu::cold]] inline std::string environment_word(std::string_view name, std::string_view expected,
-                                                  std::string_view got) {
-  return sentence({name, " is ", quoted(got), " in the environment; it may be ", expected});
-}
+inline constexpr text<3> environment_word{"{name} is '{got}' in the environment; it may be {expected}",
+                                          {"name", "expected", "got"}};
 /// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
-[[gnu::cold]] inline std::string view_rank(std::int64_t expected, std::int64_t got) {
-  return sentence({"the shard has ", number(expected), " dims, but the View has rank ", number(got)});
-}
+inline constexpr text<2> view_rank{"the shard has {expected} dims, but the View has rank {got}"};
 /// mend: Call the collective several times on parts of the View, or use MPI 4.
-[[gnu::cold]] inline std::string too_many_for_one_call(std::int64_t most, std::int64_t got) {
-  return sentence(
-      {"a collective on shards moves at most ", number(most), " elements with this MPI, but was given ", number(got)});
-}
+inline constexpr text<2> too_many_for_one_call{
+    "a collective on shards moves at most {most} elements with this MPI, but was given {got}"};
 
 } // namespace wording
 

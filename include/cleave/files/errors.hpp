@@ -4,10 +4,6 @@
 
 #include <cleave/base/error.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 // The sentences of exceptions about files, whoever reads or writes them.
 
 namespace cleave { inline namespace v0 { namespace wording {
@@ -16,30 +12,19 @@ namespace cleave { inline namespace v0 { namespace wording {
 /// mend: Look at the folder, its permissions, and the space that is left on its disk, where the ranks run; fields are
 /// written by rank 0 of the grid. A file to which a step was not written completely may be damaged: write to another
 /// one.
-[[gnu::cold]] inline std::string file_not_written(std::string_view path, std::string_view why) {
-  return sentence({"cannot write ", quoted(path), ": ", why});
-}
+inline constexpr text<2> file_not_written{"cannot write '{path}': {why}"};
 /// mend: Look at the path and its permissions. The file must be there on all ranks, and nobody may change it meanwhile.
-[[gnu::cold]] inline std::string file_not_read(std::string_view path, std::string_view why) {
-  return sentence({"cannot read ", quoted(path), ": ", why});
-}
+inline constexpr text<2> file_not_read{"cannot read '{path}': {why}"};
 /// mend: The file is damaged, was not copied completely, or has another format than its name says. Copy or write it
 /// anew. Compressed npz files are written anew with `numpy.savez`.
-[[gnu::cold]] inline std::string file_malformed(std::string_view path, std::string_view format, std::string_view why) {
-  return sentence({quoted(path), " is not a ", format, " file that can be read: ", why});
-}
+inline constexpr text<3> file_malformed{"'{path}' is not a {format} file that can be read: {why}"};
 /// mend: Cast the tensor to a type that the format has, or write a checkpoint, which has all types.
-[[gnu::cold]] inline std::string array_not_stored(std::string_view path, std::string_view member,
-                                                  std::string_view element) {
-  return sentence(
-      {"the format of ", quoted(path), " has no type for member ", quoted(member), " with elements ", element});
-}
+inline constexpr text<3> array_not_stored{
+    "the format of '{path}' has no type for member '{member}' with elements {element}"};
 /// thrown: layout_error
 /// mend: A rule has a member and an array with as many `*`, at most one `{i}` in the array, and dims such as
 /// "(heads head) embed": each dim of the tensor once, except for the one that `{i}` counts; `0:3` is the first of
 /// three.
-[[gnu::cold]] inline std::string name_rule(std::string_view member, std::string_view why) {
-  return sentence({"the rule for the name of member ", quoted(member), " is wrong: ", why});
-}
+inline constexpr text<2> name_rule{"the rule for the name of member '{member}' is wrong: {why}"};
 
 }}} // namespace cleave::v0::wording

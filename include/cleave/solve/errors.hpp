@@ -4,16 +4,12 @@
 
 #include <cleave/base/error.hpp>
 
-#include <string>
-#include <string_view>
-
 // The sentences of exceptions about iterative methods.
 
 namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Round the number of iterations, and check how it was computed.
-[[gnu::cold]] inline std::string iterations_not_a_count(std::string_view got) {
-  return sentence({"the most iterations of a solve are a whole number from 0 to 2147483647, but ", got, " was given"});
-}
+inline constexpr text<1> iterations_not_a_count{
+    "the most iterations of a solve are a whole number from 0 to 2147483647, but {got} was given"};
 
 }}} // namespace cleave::v0::wording

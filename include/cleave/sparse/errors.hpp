@@ -19,20 +19,15 @@ enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, up
 namespace wording {
 
 /// mend: Count rows and columns from 0, and give the matrix as many as its triplets need.
-[[gnu::cold]] inline std::string triplet_outside(std::int64_t row, std::int64_t column, std::int64_t rows,
-                                                 std::int64_t columns) {
-  return sentence({"a triplet at row ", number(row), ", column ", number(column), " lies outside of a matrix of ",
-                   number(rows), " x ", number(columns)});
-}
+inline constexpr text<4> triplet_outside{
+    "a triplet at row {row}, column {column} lies outside of a matrix of {rows} x {columns}"};
 /// mend: Multiply the matrix with a vector that has as many elements along its dim as the matrix has columns.
-[[gnu::cold]] inline std::string columns_differ(std::int64_t columns, std::int64_t extent, std::string_view dim) {
-  return sentence({"a sparse matrix of ", number(columns), " columns was multiplied with a vector whose dim ",
-                   quoted(dim), " has extent ", number(extent)});
-}
+inline constexpr text<3> columns_differ{
+    "a sparse matrix of {columns} columns was multiplied with a vector whose dim '{dim}' has extent {extent}",
+    {"columns", "extent", "dim"}};
 /// mend: Shard the rows over more devices: a device can hold 2^31 - 1 rows, columns that it reads, and others.
-[[gnu::cold]] inline std::string too_many_columns(std::int64_t got) {
-  return sentence({"a device would read ", number(got), " elements of a vector for its rows of a sparse matrix"});
-}
+inline constexpr text<1> too_many_columns{
+    "a device would read {got} elements of a vector for its rows of a sparse matrix"};
 /// thrown: file_error
 /// mend: Look at that line of the file. Matrix Market files have a banner, comments, a line with the numbers of rows,
 /// columns and entries, and an entry a line, which count from 1.
@@ -53,14 +48,10 @@ namespace wording {
 /// thrown: file_error
 /// mend: Give the path of a file, not of a directory, on a disk that works. Rank 0 holds all entries of a file while it
 /// reads them: give it more memory, or assemble the matrix of parts.
-[[gnu::cold]] inline std::string market_unread(std::string_view path, std::string_view why) {
-  return sentence({"cannot read ", quoted(path), ": ", why});
-}
+inline constexpr text<2> market_unread{"cannot read '{path}': {why}"};
 /// thrown: file_error
 /// mend: Give the path of a file that rank 0 of the grid can read.
-[[gnu::cold]] inline std::string file_not_open(std::string_view path, std::string_view why) {
-  return sentence({"cannot open ", quoted(path), ": ", why});
-}
+inline constexpr text<2> file_not_open{"cannot open '{path}': {why}"};
 
 } // namespace wording
 

@@ -5,7 +5,6 @@
 #include <cleave/base/error.hpp>
 #include <cleave/base/fault.hpp>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,29 +13,18 @@
 namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Write rules as `dim / axis`, with commas between them.
-[[gnu::cold]] inline std::string rule_malformed(std::string_view text) {
-  return sentence({"layout rules are a list such as heads / model, batch / data, got ", quoted(text)});
-}
+inline constexpr text<1> rule_malformed{"layout rules are a list such as heads / model, batch / data, got '{text}'"};
 /// mend: Give a dim one rule with all its axes.
-[[gnu::cold]] inline std::string two_rules_for_dim(std::string_view dim) {
-  return sentence({"dim ", quoted(dim), " has two layout rules"});
-}
+inline constexpr text<1> two_rules_for_dim{"dim '{dim}' has two layout rules"};
 /// mend: Name an axis of the function's mesh.
-[[gnu::cold]] inline std::string rule_for_unknown_axis(std::string_view dim, std::string_view axis) {
-  return sentence({"the layout rule of dim ", quoted(dim), " names axis ", quoted(axis), ", which the mesh lacks"});
-}
+inline constexpr text<2> rule_for_unknown_axis{
+    "the layout rule of dim '{dim}' names axis '{axis}', which the mesh lacks"};
 /// mend: Name a dim of the function.
-[[gnu::cold]] inline std::string rule_for_unknown_dim(std::string_view dim) {
-  return sentence({"a layout rule names dim ", quoted(dim), ", which the function lacks"});
-}
+inline constexpr text<1> rule_for_unknown_dim{"a layout rule names dim '{dim}', which the function lacks"};
 /// mend: Name an argument or a result as `arguments()` and `results()` list them; `*` stands for any letters.
-[[gnu::cold]] inline std::string nothing_of_that_name(std::string_view pattern) {
-  return sentence({"no argument and no result has a name like ", quoted(pattern)});
-}
+inline constexpr text<1> nothing_of_that_name{"no argument and no result has a name like '{pattern}'"};
 /// mend: Leave more dims open, or change the layouts that the function pins.
-[[gnu::cold]] inline std::string no_layout_has_a_plan() {
-  return sentence({"no layout of the searched ones has a plan"});
-}
+inline constexpr text<0> no_layout_has_a_plan{"no layout of the searched ones has a plan"};
 /// mend: Change the operation that the sentence names, or the layouts.
 [[gnu::cold]] inline std::string plan_fault(std::string_view fault, const verdict& v) {
   std::string text(fault);
