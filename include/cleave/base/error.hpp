@@ -139,8 +139,8 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
   return all;
 }
 
-/// The words of a sentence, in which each `{name}` is an argument. `order` has the names of `count` arguments; null: they
-/// are given in the order in which they are first named.
+/// The words of a sentence, in which each `{name}` is an argument. `order` has the names of `count` arguments; null:
+/// they are given in the order in which they are first named.
 [[gnu::cold]] inline std::string filled(std::string_view words, const part* given, const std::string_view* order,
                                         std::size_t count) {
   std::string all("cleave: ");

@@ -165,7 +165,7 @@ class grid_state {
         wording::rank_missing(missing, static_cast<std::int64_t>(checked_.time_limit), place(call_name())));
   }
   const std::uint64_t* told(int rank) const { return agreement_->of(rank).words; }
-  /// The device that a rank of `everyone` is, -1 if it is none; and the reverse.
+  /// The device that a rank of `everyone` is, -1 if it is none.
   int device_at(int rank) const {
     for (std::int64_t d = 0; d < sizes_.devices() && !part_.list.empty(); ++d)
       if (part_[d] == rank) return comm::rank_number(d);
@@ -173,7 +173,6 @@ class grid_state {
     if (!part_.list.empty() || after < 0 || after % part_.stride != 0) return -1;
     return after / part_.stride < sizes_.devices() ? after / part_.stride : -1;
   }
-  int rank_of(std::int64_t device) const { return part_[device]; }
   /// A number that is unique among the grids of this process.
   std::int64_t id() const { return id_; }
 
@@ -229,11 +228,10 @@ class grid_state {
   /// The limit of bound extents per plan. Collective over all ranks; the least number that one of them gives holds for
   /// all.
   void keep_extents(std::int64_t mine) {
-    require_usable();
-    std::int64_t least = mine;
-    guarded(
-        [&] { comm::check(MPI_Allreduce(&mine, &least, 1, MPI_INT64_T, MPI_MIN, everyone_.handle), "MPI_Allreduce"); });
-    bound_.keep_extents(std::max<std::int64_t>(least, 1));
+    const std::int64_t negated = -mine;
+    std::int64_t most = negated;
+    largest(&negated, &most, 1, everyone_);
+    bound_.keep_extents(std::max<std::int64_t>(-most, 1));
   }
 
   /// After a failed call of MPI the ranks may be out of step, so no call is made again.
@@ -257,9 +255,12 @@ class grid_state {
   [[gnu::cold]] void agree_on_memory(bool allocated, std::int64_t bytes, std::string_view what) {
     std::int64_t mine[2] = {allocated ? 0 : bytes, allocated ? -1 : world_.rank}, all[2] = {};
     std::copy(mine, mine + 2, all);
-    if (world_.size > 1)
-      guarded([&] { comm::check(MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_MAX, world_.handle), "MPI_Allreduce"); });
+    if (world_.size > 1) largest(mine, all, 2, world_);
     if (all[1] >= 0) raise<memory_error>(wording::rank_out_of_memory(all[0], what, all[1]));
+  }
+  /// The largest of each of some numbers over the ranks of a group. Collective over them: one small MPI_Allreduce.
+  [[gnu::cold]] void largest(const std::int64_t* mine, std::int64_t* all, int count, const comm::group& among) {
+    guarded([&] { comm::check(MPI_Allreduce(mine, all, count, MPI_INT64_T, MPI_MAX, among.handle), "MPI_Allreduce"); });
   }
   /// Runs an operation that communicates on this grid: throws mpi_error if the grid is broken, and breaks it if a call
   /// of MPI fails.
@@ -473,11 +474,11 @@ class grid_state {
     }
     return true;
   }
-  /// FNV-1a, cut so that it can be negated.
+  /// Cut so that it can be negated.
   std::int64_t hash_of_list() const {
-    std::uint64_t h = 14695981039346656037u;
-    for (int rank : part_.list) h = (h ^ std::uint64_t(std::uint32_t(rank))) * 1099511628211u;
-    return std::int64_t(h >> 2);
+    comm::word_hash h;
+    for (int rank : part_.list) h.mix(rank);
+    return as_signed(h.value >> 2);
   }
   [[gnu::cold]] void check_list() const {
     if (std::ssize(part_.list) != sizes_.devices())

@@ -107,17 +107,16 @@ class bound_sort final : public comm::data_routed {
   void run(const void* const* in, void* out) override {
     const std::int64_t n = how_.slices * length_;
     if (!has_memory_) take_memory();
-    T* const keys = keys_.get();
-    std::int32_t* const indices = wants_indices_ ? indices_.get() : nullptr;
-    launch("cleave sort", n, gather_slices<T>{as<T>(in[0]), keys, indices, length_, inner_, begin_});
+    launch("cleave sort", n,
+           gather_slices<T>{as<T>(in[0]), own_.keys.get(), own_.indices.get(), length_, inner_, begin_});
     wait_for_kernels();
     start_.clear();
     for (std::int64_t s = 0; s <= how_.slices; ++s) start_.push_back(s * length_);
-    sort_in_place(keys, indices, {}, 0);
+    sort_in_place({}, 0);
     if (how_.devices == 1) {
       runs_.clear();
       for (std::int64_t s = 0; s < how_.slices; ++s) runs_.add(s * length_, result_at(s, 0), length_, inner_);
-      return write(keys, indices, out);
+      return write(own_, out);
     }
     exchange_parts();
     forward(out);
@@ -129,6 +128,18 @@ class bound_sort final : public comm::data_routed {
     T key;
     std::int64_t index;
     std::int64_t weight;
+  };
+  /// Elements, and their indices if those are wanted.
+  template <class Space = memory_space>
+  struct element_list {
+    bool indexed;
+    kept_memory<T, Space> keys{};
+    kept_memory<std::int32_t, Space> indices{};
+
+    void at_least(std::int64_t n) {
+      keys.at_least(n);
+      if (indexed) indices.at_least(n);
+    }
   };
   /// Where to copy what, in pieces that are short enough for many threads.
   struct run_list {
@@ -175,9 +186,9 @@ class bound_sort final : public comm::data_routed {
                         to_stride});
     wait_for_kernels();
   }
-  void write(const T* keys, const std::int32_t* indices, void* out) {
-    if (wants_indices_) copy(indices, as<std::int32_t>(out), runs_, inner_);
-    else copy(keys, as<T>(out), runs_, inner_);
+  void write(const element_list<>& from, void* out) {
+    if (wants_indices_) copy(from.indices.get(), as<std::int32_t>(out), runs_, inner_);
+    else copy(from.keys.get(), as<T>(out), runs_, inner_);
   }
   template <class F>
   numbers by_device(F&& elements) const {
@@ -185,13 +196,9 @@ class bound_sort final : public comm::data_routed {
     for (std::int64_t d = 0; d < how_.devices; ++d) counts.push_back(elements(d));
     return counts;
   }
-  /// Memory for keys, and for the indices beside them if they are wanted.
-  void reserve(kept_memory<T>& keys, kept_memory<std::int32_t>& indices, std::int64_t n) {
-    const auto allocate = [&] {
-      keys.at_least(n);
-      if (wants_indices_) indices.at_least(n);
-    };
-    comm::allocate_everywhere(grid_, bytes_of<T>(n) + (wants_indices_ ? bytes_of<std::int32_t>(n) : 0), allocate);
+  void reserve(element_list<>& list, std::int64_t n) {
+    comm::allocate_everywhere(grid_, bytes_of<T>(n) + (wants_indices_ ? bytes_of<std::int32_t>(n) : 0),
+                              [&] { list.at_least(n); });
   }
   /// In the first run, the memory that all runs need, whatever they sort: a device that found none in a later one would
   /// throw alone. Only parts of more than two blocks have to find more, which are those of many devices and odd data.
@@ -202,22 +209,18 @@ class bound_sort final : public comm::data_routed {
                        part = slices * std::min(how_.longest_part(), 2 * how_.block + sorting::samples);
     const bool alone = how_.devices == 1;
     const std::int64_t here = alone ? slices * length_ : part, there = alone ? 0 : std::max(part, own);
-    const auto keys_and_indices = [&](auto& keys, auto& indices, std::int64_t n) {
-      keys.at_least(n);
-      if (wants_indices_) indices.at_least(n);
-    };
     const auto take = [&] {
-      keys_and_indices(keys_, indices_, here);
-      keys_and_indices(sent_keys_, sent_indices_, there);
-      keys_and_indices(received_keys_, received_indices_, there);
+      own_.at_least(here);
+      sent_.at_least(there);
+      received_.at_least(there);
       if (on_host) {
-        keys_and_indices(spare_keys_, spare_indices_, here);
+        spare_.at_least(here);
         if (wants_indices_) places_.at_least(here);
       }
       start_.reserve(as_size(slices + 1));
       runs_.reserve(here, slices * std::max(how_.devices, alone ? 1 : how_.samples_of(length_)));
       if (alone) return;
-      keys_and_indices(host_keys_, host_indices_, own);
+      host_.at_least(own);
       decided_keys_.at_least(how_.decided_by(group_.rank) * cuts());
       cut_keys_.at_least(slices * cuts());
       counted_.at_least(slices * cuts());
@@ -227,46 +230,41 @@ class bound_sort final : public comm::data_routed {
     grid_.agree_on_memory(finds_memory(take), bytes_of<T>(here + 2 * there), "the elements of a sort");
     has_memory_ = true;
   }
-  void sort_in_place(T* keys, std::int32_t* indices, indexed_span<const std::int64_t> run_start, std::int64_t runs) {
-    T* spare_keys = nullptr;
-    std::int32_t *spare_indices = nullptr, *places = nullptr;
+  void sort_in_place(indexed_span<const std::int64_t> run_start, std::int64_t runs) {
+    std::int32_t* places = nullptr;
     if (on_host) {
-      spare_keys = spare_keys_.at_least(start_.back());
-      if (wants_indices_)
-        spare_indices = spare_indices_.at_least(start_.back()), places = places_.at_least(start_.back());
+      spare_.at_least(start_.back());
+      if (wants_indices_) places = places_.at_least(start_.back());
     }
-    sort_slices<T>({keys, indices, start_, run_start, runs, order_, spare_keys, spare_indices, places});
+    sort_slices<T>({own_.keys.get(), own_.indices.get(), start_, run_start, runs, order_, spare_.keys.get(),
+                    spare_.indices.get(), places});
   }
-  const std::int32_t* indices() const { return wants_indices_ ? indices_.get() : nullptr; }
   /// What is exchanged, with the indices beside it if they are wanted.
   void exchange_elements(const numbers& to, const numbers& from, std::int64_t received) {
-    reserve(received_keys_, received_indices_, received);
-    large_.run(sent_keys_.get(), to, received_keys_.get(), from, 1, element_, group_);
-    if (wants_indices_) large_.run(sent_indices_.get(), to, received_indices_.get(), from, 1, element::i32, group_);
+    reserve(received_, received);
+    large_.run(sent_.keys.get(), to, received_.keys.get(), from, 1, element_, group_);
+    if (wants_indices_) large_.run(sent_.indices.get(), to, received_.indices.get(), from, 1, element::i32, group_);
   }
-  void copy_elements(const T* keys, const std::int32_t* indices, T* to_keys, std::int32_t* to_indices) {
-    copy(keys, to_keys, runs_, 1);
-    if (wants_indices_) copy(indices, to_indices, runs_, 1);
-  }
-  /// Copies the runs side by side, ready to be sent.
-  void pack_runs() {
-    reserve(sent_keys_, sent_indices_, runs_.elements);
-    copy_elements(keys_.get(), indices(), sent_keys_.get(), wants_indices_ ? sent_indices_.get() : nullptr);
+  /// Copies the runs from one list to another one.
+  void copy_elements(const element_list<>& from, element_list<>& to) {
+    reserve(to, runs_.elements);
+    copy(from.keys.get(), to.keys.get(), runs_, 1);
+    if (wants_indices_) copy(from.indices.get(), to.indices.get(), runs_, 1);
   }
 
   /// The cuts of all slices, on the host of all devices.
   void find_cuts() {
     const std::int64_t own = how_.decided_by(group_.rank), samples = show_samples(own);
-    T* const sampled = host_keys_.at_least(samples);
-    std::int32_t* const indices = host_indices_.at_least(samples);
-    copy_bytes<Kokkos::HostSpace, memory_space>(sampled, received_keys_.get(), bytes_of<T>(samples));
+    host_.at_least(samples);
+    copy_bytes<Kokkos::HostSpace, memory_space>(host_.keys.get(), received_.keys.get(), bytes_of<T>(samples));
     if (wants_indices_)
-      copy_bytes<Kokkos::HostSpace, memory_space>(indices, received_indices_.get(), bytes_of<std::int32_t>(samples));
+      copy_bytes<Kokkos::HostSpace, memory_space>(host_.indices.get(), received_.indices.get(),
+                                                  bytes_of<std::int32_t>(samples));
 
     T* const keys = decided_keys_.at_least(own * cuts());
     auto decided = numbers::filled(own * cuts());
     for (std::int64_t s = 0; s < own; ++s)
-      decide_cuts(samples_of_slice(s, own, sampled, indices), keys + s * cuts(), decided.data() + s * cuts());
+      decide_cuts(samples_of_slice(s, own), keys + s * cuts(), decided.data() + s * cuts());
     const numbers theirs = by_device([&](std::int64_t d) { return how_.decided_by(d) * cuts(); });
     small_.gather(keys, cut_keys_.at_least(how_.slices * cuts()), theirs, element_, group_);
     cut_indices_ = numbers::filled(how_.slices * cuts());
@@ -280,7 +278,7 @@ class bound_sort final : public comm::data_routed {
     for (std::int64_t s = 0; s < how_.slices; ++s)
       for (std::int64_t k = 0; k < shown; ++k)
         runs_.add(s * length_ + position_of_sample(k, length_), s * shown + k, 1);
-    pack_runs();
+    copy_elements(own_, sent_);
     const numbers to = by_device([&](std::int64_t d) { return how_.decided_by(d) * shown; });
     const numbers from = by_device([&](std::int64_t d) { return own * how_.samples_of(how_.length_of(d)); });
     const std::int64_t samples = comm::total_of(from);
@@ -288,16 +286,16 @@ class bound_sort final : public comm::data_routed {
     return samples;
   }
   /// The samples of one of the `own` slices that this device decides for, in order.
-  indexed_vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own, const T* sampled,
-                                          const std::int32_t* indices) const {
+  indexed_vector<sample> samples_of_slice(std::int64_t slice, std::int64_t own) const {
     indexed_vector<sample> all;
     std::int64_t first = 0;
     for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t length = how_.length_of(d), count = how_.samples_of(length);
       for (std::int64_t k = 0; k < count; ++k) {
         const std::int64_t at = first + slice * count + k, left = length - k * how_.stride();
-        const std::int64_t index = wants_indices_ ? indices[at] : d * how_.block + position_of_sample(k, length);
-        all.push_back({sampled[at], index, std::min(left, how_.stride())});
+        const std::int64_t index = wants_indices_ ? host_.indices.get()[at]
+                                                  : d * how_.block + position_of_sample(k, length);
+        all.push_back({host_.keys.get()[at], index, std::min(left, how_.stride())});
       }
       first += own * count;
     }
@@ -321,12 +319,12 @@ class bound_sort final : public comm::data_routed {
   /// How many elements of each slice here come before each of its cuts.
   void count_before_cuts() {
     const std::int64_t n = how_.slices * cuts();
-    T* const cut_keys = sent_keys_.at_least(n);
+    T* const cut_keys = sent_.keys.at_least(n);
     copy_bytes<memory_space, Kokkos::HostSpace>(cut_keys, cut_keys_.get(), bytes_of<T>(n));
     std::int64_t* const counted = counted_.at_least(n);
     launch("cleave sort", n,
-           count_before<T>{keys_.get(), indices(), cut_keys, sources_.put(cut_indices_), counted, length_, cuts(),
-                           begin_, order_});
+           count_before<T>{own_.keys.get(), own_.indices.get(), cut_keys, sources_.put(cut_indices_), counted, length_,
+                           cuts(), begin_, order_});
     wait_for_kernels();
     ends_ = numbers::filled(n);
     copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, bytes_of<std::int64_t>(n));
@@ -347,7 +345,7 @@ class bound_sort final : public comm::data_routed {
       }
       to.push_back(runs_.elements - before);
     }
-    pack_runs();
+    copy_elements(own_, sent_);
     const numbers each = by_device([&](std::int64_t) { return how_.slices; });
     const numbers received = small_.exchanged(sent, each, each, group_);
     const numbers from = by_device([&](std::int64_t d) {
@@ -376,11 +374,8 @@ class bound_sort final : public comm::data_routed {
       sizes_.push_back(runs_.elements - start_.back());
       start_.push_back(runs_.elements);
     }
-    reserve(keys_, indices_, runs_.elements);
-    T* const keys = keys_.get();
-    std::int32_t* const indices = wants_indices_ ? indices_.get() : nullptr;
-    copy_elements(received_keys_.get(), received_indices_.get(), keys, indices);
-    sort_in_place(keys, indices, run_start_, how_.devices);
+    copy_elements(received_, own_);
+    sort_in_place(run_start_, how_.devices);
   }
 
   /// The ranks of each device's part of each slice.
@@ -416,7 +411,7 @@ class bound_sort final : public comm::data_routed {
       }
       to.push_back(runs_.elements - before);
     }
-    pack_runs();
+    copy_elements(own_, sent_);
     runs_.clear();
     const range mine = block(group_.rank);
     for (std::int64_t d = 0; d < how_.devices; ++d) {
@@ -428,7 +423,7 @@ class bound_sort final : public comm::data_routed {
       from.push_back(runs_.elements - before);
     }
     exchange_elements(to, from, runs_.elements);
-    write(received_keys_.get(), received_indices_.get(), out);
+    write(received_, out);
   }
 
   sorting how_;
@@ -440,11 +435,11 @@ class bound_sort final : public comm::data_routed {
   comm::group group_{};
   comm::row_exchange large_{}, small_{};
   comm::device_numbers sources_{}, targets_{}, lengths_{};
-  kept_memory<T> keys_{}, sent_keys_{}, received_keys_{}, spare_keys_{};
-  kept_memory<std::int32_t> indices_{}, sent_indices_{}, received_indices_{}, spare_indices_{}, places_{};
+  element_list<> own_{wants_indices_}, sent_{wants_indices_}, received_{wants_indices_}, spare_{wants_indices_};
+  element_list<Kokkos::HostSpace> host_{wants_indices_};
+  kept_memory<std::int32_t> places_{};
   kept_memory<std::int64_t> counted_{};
-  kept_memory<T, Kokkos::HostSpace> host_keys_{}, decided_keys_{}, cut_keys_{};
-  kept_memory<std::int32_t, Kokkos::HostSpace> host_indices_{};
+  kept_memory<T, Kokkos::HostSpace> decided_keys_{}, cut_keys_{};
   run_list runs_{};
   /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much
   /// comes before them.

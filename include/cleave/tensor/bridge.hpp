@@ -62,8 +62,7 @@ struct bridge_record {
 
 /// Which device each rank of the bridge is on one side. Throws on all ranks alike.
 [[gnu::cold]] inline bridge_side find_devices(const std::vector<bridge_record>& all, bridge_side bridge_record::* side,
-                                              const mesh_value& mesh, int here, std::string_view name,
-                                              comm::device_ranks& made) {
+                                              const mesh_value& mesh, std::string_view name, comm::device_ranks& made) {
   const auto first = std::find_if(all.begin(), all.end(), [&](const auto& r) { return (r.*side).present != 0; });
   if (first == all.end()) raise<grid_error>(wording::bridge_without(name));
   const bridge_side& known = (*first).*side;
@@ -71,20 +70,15 @@ struct bridge_record {
   const std::int64_t devices = made.sizes.devices();
   indexed_vector<std::int64_t> found;
   found.resize(as_size(devices), 0);
-  made.rank_of.resize(as_size(devices), -1);
   for (const bridge_record& r : all) {
     const bridge_side& s = r.*side;
     if (s.present != 0 && (s.sizes != known.sizes || s.extents != known.extents))
       raise<grid_error>(wording::bridge_grids(name));
     made.device_at.push_back(as_int(s.device));
-    if (s.device < 0) continue;
-    ++found[s.device];
-    made.rank_of[s.device] = as_int(std::ssize(made.device_at)) - 1;
+    if (s.device >= 0) ++found[s.device];
   }
   for (std::int64_t d = 0; d < devices; ++d)
     if (found[d] != 1) raise<grid_error>(wording::bridge_device(name, d, found[d]));
-  made.active = made.device_at[here] >= 0;
-  if (made.active) made.here = coordinates_of(made.device_at[here], made.sizes);
   return known;
 }
 
@@ -96,11 +90,9 @@ struct bridged_types {
 
   /// The same on all ranks whose tensors have the same types.
   [[gnu::cold]] std::int64_t hash() const {
-    std::uint64_t h = 14695981039346656037u;
-    const auto add = [&](std::string_view word) {
-      for (const char c : word) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-      h = (h ^ 256u) * 1099511628211u;
-    };
+    comm::word_hash h;
+    // Each list ends with a word of its own.
+    const auto add = [&](std::string_view word) { h.mix(word).mix(256); };
     for (const spec* s : {source, target}) {
       for (const placement& p : s->dims) {
         add(p.dim.name);
@@ -109,10 +101,10 @@ struct bridged_types {
       }
       for (const std::string_view axis : s->unreduced) add(axis);
       for (const axis_info& axis : s->mesh.axes) add(axis.name);
-      h = (h ^ static_cast<std::uint64_t>(s->combine)) * 1099511628211u;
+      h.mix(s->combine);
     }
-    h = (h ^ static_cast<std::uint64_t>(transfer_of(shape{}).element)) * 1099511628211u;
-    return static_cast<std::int64_t>(h >> 1);
+    h.mix(transfer_of(shape{}).element);
+    return as_signed(h.value >> 1);
   }
 };
 
@@ -208,7 +200,7 @@ class bridged_call {
   /// Whether all ranks have the same number; `all` begins with the largest.
   bool is_common(std::int64_t number, std::int64_t (&all)[4]) {
     const std::int64_t told[4] = {number, -number, fault_, fault_ == fine ? -1 : on_.everyone().rank};
-    reduce(told, all, 4);
+    on_.largest(told, all, 4, on_.everyone());
     refuse(all[2], all[3]);
     return all[0] == -all[1];
   }
@@ -224,8 +216,8 @@ class bridged_call {
     for (const bridge_record& r : all)
       if (r.types != mine.types) raise<grid_error>(wording::bridge_types());
     comm::device_ranks from, to;
-    const bridge_side have = find_devices(all, &bridge_record::source, types_.source->mesh, ranks.rank, "source", from),
-                      want = find_devices(all, &bridge_record::target, types_.target->mesh, ranks.rank, "target", to);
+    const bridge_side have = find_devices(all, &bridge_record::source, types_.source->mesh, "source", from),
+                      want = find_devices(all, &bridge_record::target, types_.target->mesh, "target", to);
     shape global;
     global.rank = types_.target->rank();
     for (int d = 0; d < global.rank; ++d) {
@@ -243,14 +235,9 @@ class bridged_call {
     });
     std::int64_t worst[2] = {};
     const std::int64_t told[2] = {fault_, fault_ == fine ? -1 : ranks.rank};
-    reduce(told, worst, 2);
+    on_.largest(told, worst, 2, ranks);
     refuse(worst[0], worst[1]);
     return made;
-  }
-  void reduce(const std::int64_t* mine, std::int64_t* all, int count) {
-    on_.guarded([&] {
-      comm::check(MPI_Allreduce(mine, all, count, MPI_INT64_T, MPI_MAX, on_.everyone().handle), "MPI_Allreduce");
-    });
   }
   /// Throws on all ranks where something is wrong on one of them.
   static void refuse(std::int64_t fault, std::int64_t rank) {

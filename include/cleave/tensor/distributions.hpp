@@ -290,6 +290,29 @@ void collect(const tensor_state& t, const distribution& blocks, const local_arra
   t.grid.state().guarded([&] { moves.run(parts, host.get(), strides_of(t.local), to.data, to.stride); });
 }
 
+/// The same of a View; `find` gives the distribution of all such Views.
+template <class T, class View, class Find>
+void distribute_view(const tensor_state& t, const View& local, const Find& find) {
+  using element = typename View::value_type;
+  if constexpr (!std::is_same_v<std::remove_const_t<element>, T>) {
+    say(rejection<fault::view_elements_differ, element, T>);
+  } else {
+    const distribution blocks = find();
+    const auto array = array_of(t, blocks, local);
+    distribute<T>(t, blocks, {array.data, array.stride});
+  }
+}
+template <class T, class View, class Find>
+void collect_view(const tensor_state& t, const View& local, const Find& find) {
+  using element = typename View::value_type;
+  if constexpr (!std::is_same_v<element, T>) {
+    say(rejection<fault::view_elements_differ, element, T>);
+  } else {
+    const distribution blocks = find();
+    collect(t, blocks, array_of(t, blocks, local));
+  }
+}
+
 } // namespace detail
 
 /// Gives a tensor the elements of an array whose blocks have other sizes: `local` is the View of this rank's block, in
@@ -302,26 +325,13 @@ void collect(const tensor_state& t, const distribution& blocks, const local_arra
 template <class Data, class... Properties, class T, auto Layout>
   requires detail::HostView<Kokkos::View<Data, Properties...>>
 void from_blocks(const Kokkos::View<Data, Properties...>& local, const block_sizes& sizes, const tensor<T, Layout>& x) {
-  using element = typename Kokkos::View<Data, Properties...>::value_type;
-  if constexpr (!std::is_same_v<std::remove_const_t<element>, T>) {
-    say(rejection<fault::view_elements_differ, element, T>);
-  } else {
-    const detail::distribution blocks = detail::blocks_of(x.state(), sizes);
-    const auto array = detail::array_of(x.state(), blocks, local);
-    detail::distribute<T>(x.state(), blocks, {array.data, array.stride});
-  }
+  detail::distribute_view<T>(x.state(), local, [&] { return detail::blocks_of(x.state(), sizes); });
 }
 /// The inverse of `from_blocks`: writes this rank's block. Partial values are reduced first, by one all-reduce more.
 template <class T, auto Layout, class Data, class... Properties>
   requires detail::HostView<Kokkos::View<Data, Properties...>>
 void to_blocks(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties...>& local, const block_sizes& sizes) {
-  using element = typename Kokkos::View<Data, Properties...>::value_type;
-  if constexpr (!std::is_same_v<element, T>) {
-    say(rejection<fault::view_elements_differ, element, T>);
-  } else {
-    const detail::distribution blocks = detail::blocks_of(x.state(), sizes);
-    detail::collect(x.state(), blocks, detail::array_of(x.state(), blocks, local));
-  }
+  detail::collect_view<T>(x.state(), local, [&] { return detail::blocks_of(x.state(), sizes); });
 }
 
 /// Gives a tensor the elements of an array of which each rank has a box: `local` is the View of this rank's box, in
@@ -335,14 +345,7 @@ template <class Data, class... Properties, class T, auto Layout>
 void from_boxes(const Kokkos::View<Data, Properties...>& local,
                 const std::array<std::int64_t, std::size_t{tensor<T, Layout>::rank}>& begin,
                 const tensor<T, Layout>& x) {
-  using element = typename Kokkos::View<Data, Properties...>::value_type;
-  if constexpr (!std::is_same_v<std::remove_const_t<element>, T>) {
-    say(rejection<fault::view_elements_differ, element, T>);
-  } else {
-    const detail::distribution boxes = detail::boxes_of(x.state(), local, begin, true);
-    const auto array = detail::array_of(x.state(), boxes, local);
-    detail::distribute<T>(x.state(), boxes, {array.data, array.stride});
-  }
+  detail::distribute_view<T>(x.state(), local, [&] { return detail::boxes_of(x.state(), local, begin, true); });
 }
 /// The inverse of `from_boxes`: writes this rank's box. Boxes may overlap, as those with ghosts do, and need not have
 /// all elements. Partial values are reduced first, by one all-reduce more.
@@ -350,13 +353,7 @@ template <class T, auto Layout, class Data, class... Properties>
   requires(detail::HostView<Kokkos::View<Data, Properties...>> && tensor<T, Layout>::rank > 0)
 void to_boxes(const tensor<T, Layout>& x, const Kokkos::View<Data, Properties...>& local,
               const std::array<std::int64_t, std::size_t{tensor<T, Layout>::rank}>& begin) {
-  using element = typename Kokkos::View<Data, Properties...>::value_type;
-  if constexpr (!std::is_same_v<element, T>) {
-    say(rejection<fault::view_elements_differ, element, T>);
-  } else {
-    const detail::distribution boxes = detail::boxes_of(x.state(), local, begin, false);
-    detail::collect(x.state(), boxes, detail::array_of(x.state(), boxes, local));
-  }
+  detail::collect_view<T>(x.state(), local, [&] { return detail::boxes_of(x.state(), local, begin, false); });
 }
 
 /// Gives a matrix the elements of a block-cyclic one (ScaLAPACK): `local` is the column-major array of this rank, in

@@ -4,82 +4,33 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/all_reduce.hpp>
+#include <cleave/comm/distribution.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/storage.hpp>
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
-// Which indices each rank has of an array, the messages from one such distribution to another one, and the sums that
-// are read of a partial tensor.
+// The messages from one distribution of an array to another one, and the sums that are read of a partial tensor.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// Which indices each rank of a communicator has: a block along each dim, which is made of ranges in the order of
-/// memory.
-struct distribution {
-  using place = std::array<std::int64_t, std::size_t{max_rank}>;
-  int rank = 0;
-  std::vector<std::vector<std::vector<range>>> blocks{};
-  /// By rank; -1 along the first dim: it has nothing.
-  std::vector<place> at{};
-
-  bool has_part(int r) const { return at[as_size(r)][0] >= 0; }
-  const std::vector<range>& along(int d, int r) const {
-    return blocks[as_size(d)][as_size(at[as_size(r)][as_size(d)])];
-  }
-  shape extents(int r) const {
-    shape s;
-    s.rank = rank;
-    for (int d = 0; d < rank && has_part(r); ++d)
-      for (const range& run : along(d, r)) s[d] += run.size();
-    return s;
-  }
-};
+using comm::distribution;
 
 /// The shards of a tensor. A partial tensor is written on the devices with coordinate 0 only.
 inline distribution shards_of(const tensor_state& t, bool written) {
-  const grid_state& g = t.grid.state();
-  const axis_sizes& sizes = g.sizes();
-  distribution made{t.global.rank, {}, {}};
-  const int dims = std::max(t.global.rank, 1);
-  made.blocks.resize(as_size(dims));
-  for (int d = 0; d < t.global.rank; ++d)
-    for (std::int64_t b = 0; b < sizes.product(t.where[d]); ++b)
-      made.blocks[as_size(d)].push_back({block(t.global[d], sizes.product(t.where[d]), b)});
-  made.at.resize(as_size(g.everyone().size), {});
-  for (int r = 0; r < g.everyone().size; ++r) {
-    const int device = g.device_at(r);
-    auto& place = made.at[as_size(r)];
-    place[0] = device < 0 ? -1 : 0;
-    if (device < 0) continue;
-    const coordinates at = coordinates_of(device, sizes);
-    for (int d = 0; d < t.global.rank; ++d)
-      place[as_size(d)] = t.where[d].empty() ? 0 : block_index(t.where[d], at, sizes);
-    if (written && !same_along(t.where.unreduced(), at, coordinates{})) place[0] = -1;
-  }
-  return made;
+  return comm::shards_of(comm::devices_of(t.grid.state()), t.global, t.where, written);
 }
 /// From one distribution to another one, on the host. Of equal parts, the ranks that have them take turns in sending.
 class redistribution {
  public:
   redistribution(const comm::group& ranks, const distribution& from, const distribution& to)
-      : ranks_(ranks), from_(from), to_(to) {
+      : ranks_(ranks), from_(from), to_(to), turns_(from) {
     ranks_.pipes = nullptr; // host memory, through MPI
-    std::map<distribution::place, std::size_t> known;
-    for (int r = 0; r < ranks.size; ++r) {
-      part_.push_back(-1);
-      if (!from.has_part(r)) continue;
-      const auto [entry, fresh] = known.try_emplace(from.at[as_size(r)], owners_.size());
-      if (fresh) owners_.emplace_back();
-      part_.back() = as_signed(entry->second);
-      owners_[entry->second].push_back(r);
-    }
   }
 
   /// What this rank sends, receives and keeps, with memory for it.
@@ -132,11 +83,7 @@ class redistribution {
 
   /// Whether one rank sends its part, or keeps it, of what another one is to have.
   bool sender(int source, int target) const {
-    const std::int64_t part = part_[as_size(source)];
-    if (part < 0 || !to_.has_part(target)) return false;
-    const std::vector<int>& owners = owners_[as_size(part)];
-    const bool own = part_[as_size(target)] == part;
-    return (own ? target : owners[as_size(target) % owners.size()]) == source && count(pieces(source, target)) > 0;
+    return turns_.sends(source, target) && to_.has_part(target) && count(pieces(source, target)) > 0;
   }
   piece_lists pieces(int source, int target) const {
     piece_lists all;
@@ -184,9 +131,7 @@ class redistribution {
 
   comm::group ranks_;
   const distribution &from_, &to_;
-  /// By rank: which part it has, -1: none; and who has it.
-  std::vector<std::int64_t> part_{};
-  std::vector<std::vector<int>> owners_{};
+  comm::sending_turns turns_;
 };
 
 template <class T>

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <climits>
 #include <exception>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -58,16 +57,13 @@ class slab_gathering {
     // The largest root, the smallest one, and the least memory of all ranks.
     const std::int64_t mine[3] = {root, -root, -most_bytes};
     std::int64_t agreed[3] = {};
-    t.grid.state().guarded(
-        [&] { comm::check(MPI_Allreduce(mine, agreed, 3, MPI_INT64_T, MPI_MAX, all_.handle), "MPI_Allreduce"); });
+    t.grid.state().largest(mine, agreed, 3, all_);
     if (agreed[0] != -agreed[1]) raise<mesh_error>(wording::mesh_parts_disagree());
     if (root < 0 || root >= all_.size) raise<mesh_error>(wording::mesh_part_outside(root, 1, root, all_.size));
     for (int d = 1; d < t.global.rank; ++d)
       if (t.global[d] > INT_MAX) raise<shape_error>(wording::too_many_for_one_call(INT_MAX, t.global[d]));
-    std::map<distribution::place, int> first;
-    for (int r = 0; r < all_.size; ++r)
-      if (shards_.has_part(r)) first.emplace(shards_.at[as_size(r)], r);
-    for (const auto& [place, r] : first) owners_.push_back(r);
+    const comm::sending_turns turns(shards_);
+    for (const std::vector<int>& owners : turns.owners()) owners_.push_back(owners.front());
     sends_ = std::find(owners_.begin(), owners_.end(), all_.rank) != owners_.end();
     row_bytes_ = size_of(t.element);
     for (int d = 1; d < t.global.rank; ++d) row_bytes_ *= t.global[d];

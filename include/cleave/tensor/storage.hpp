@@ -193,11 +193,7 @@ class shard_agreement {
     mine_[without] = missing_bytes == 0 ? -1 : everyone.rank;
     for (int k = 0; k < kinds; ++k) mine_[first_kind + k] = (kind >> k & 1) != 0 ? everyone.rank : -1;
   }
-  void reach(grid_state& on) {
-    on.guarded([&] {
-      comm::check(MPI_Allreduce(mine_, all_, told, MPI_INT64_T, MPI_MAX, everyone_.handle), "MPI_Allreduce");
-    });
-  }
+  void reach(grid_state& on) { on.largest(mine_, all_, told, everyone_); }
   /// Throws where the extents differ between ranks or do not fit the dims.
   [[gnu::cold]] void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
     const std::int64_t rank = std::ssize(s.dims);

@@ -58,8 +58,7 @@ inline void classify_strides(tensor_state& t) {
   // Until all ranks have the same entry: each takes its next one that is not before anybody's.
   do {
     const std::int64_t mine[3] = {number, -number, unit ? 0 : 1};
-    on.guarded(
-        [&] { comm::check(MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, on.world().handle), "MPI_Allreduce"); });
+    on.largest(mine, all, 3, on.world());
     if (all[0] != number) number = classes.find(t, all[0]);
   } while (all[0] != -all[1]);
   if (number == std::ssize(classes.known)) classes.known.push_back({t.stride, t.ghosts});
