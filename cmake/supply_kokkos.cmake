@@ -16,8 +16,10 @@ set(CLEAVE_KOKKOS_KERNELS_COMMIT f030e6cb97cece46e14f7471108d891adc425935)
 # clang is often installed without its OpenMP runtime: then the Serial backend is all there is.
 find_package(OpenMP QUIET COMPONENTS CXX)
 option(CLEAVE_KOKKOS_SPARSE "Have Kokkos Kernels with its sparse part, for matrices that KokkosSparse multiplies" OFF)
-# The sparse part of the source package is older than its Kokkos, and calls what that has deprecated since.
-set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=${CLEAVE_KOKKOS_SPARSE})
+# The sparse part of the source package is older than its Kokkos, and calls what that has deprecated since. Kokkos' sources are compiled as
+# one: most of the time goes into its headers, which each of them reads.
+set(kokkos_options -DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_DEPRECATED_CODE_4=${CLEAVE_KOKKOS_SPARSE} -DCMAKE_UNITY_BUILD=ON
+                   -DCMAKE_UNITY_BUILD_BATCH_SIZE=0)
 if(CLEAVE_KOKKOS_SPARSE)
   list(APPEND kokkos_options -DKokkos_ENABLE_DEPRECATION_WARNINGS=OFF)
 endif()
