@@ -15,8 +15,9 @@ endfunction()
 
 # Kokkos for CUDA launches the compiler itself.
 unset(ENV{CMAKE_CXX_COMPILER_LAUNCHER})
-set(options -D CMAKE_BUILD_TYPE=Release -D CLEAVE_BUILD_TESTS=OFF -D CLEAVE_BUILD_EXAMPLES=ON -D CLEAVE_BUILD_BENCH=OFF -D CLEAVE_CUDA=ON
-            "-DCLEAVE_EXAMPLES=${EXAMPLES}")
+# Nothing runs, so what nvcc compiles for the host is not optimised: a quarter less time.
+set(options -D CMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG" -D CLEAVE_BUILD_TESTS=OFF -D CLEAVE_BUILD_EXAMPLES=ON
+            -D CLEAVE_BUILD_BENCH=OFF -D CLEAVE_CUDA=ON "-DCLEAVE_EXAMPLES=${EXAMPLES}")
 file(REMOVE_RECURSE "${WORK}")
 run("configuring for CUDA" ${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}" ${options})
 run("building ${EXAMPLES} for CUDA" ${CMAKE_COMMAND} --build "${WORK}" --parallel 2)
