@@ -26,6 +26,8 @@ constexpr auto finalized = nn::model_layout{nn::layout_rules{mesh, heads / Y, hi
 constexpr nn::layout_rules table{mesh, embed / Y};
 constexpr auto& of_text = loss<finalized, nn::causal>;
 constexpr auto& of_encoder = loss<finalized, nn::no_mask>;
+/// The same, if all values are kept for the gradient.
+constexpr auto kept = finalized.scheduled(nn::layer_by_layer<>{});
 
 using number = cleave::abstract<float, mesh()>;
 using words = cleave::abstract<int, mesh(batch / X, position)>;
@@ -93,26 +95,34 @@ const std::vector<published::run> runs{
         "all_gather 23, all_reduce 55, all_to_all 1, collective_permute 11, reduce_scatter 13"),
 };
 
-/// Searches the layouts of the weights, with the optimizer's state, and of the activations.
+/// Searches the shape of the mesh, whether layers are computed again, and the layouts of the weights, with the
+/// optimizer's state, and of the activations.
 void search(const published::run& r) {
+  std::vector<cleave::searched_variant> variants{{"layers computed again", r.of, {}}};
+  if (&r.of == &gated_adafactor)
+    variants.push_back(
+        {"all values kept",
+         cleave::study::of<adafactor_step<gated_model, number, words, words>>(with_adafactor<loss<kept, nn::causal>>,
+                                                                              {"model", "state"}),
+         {}});
+  std::vector<cleave::named_size> sizes = r.sizes;
+  std::erase_if(sizes, [](const cleave::named_size& n) { return n.name == "X" || n.name == "Y"; });
   const std::vector<cleave::searched_group> groups{
       {{"model.*", "state.*", "result.0.*", "result.1.*"}, false, {"heads", "hidden", "vocabulary", "embed"}},
       {{"arg 2", "arg 3"}, true, {"batch", "heads", "hidden", "vocabulary", "embed", "position"}}};
   cleave::search_options options;
+  options.devices = published::planned(r).planned_for().axes.devices();
   options.progress = [](const cleave::searched_layout& found, std::int64_t plans) {
-    std::printf("%5lld plans: %8.3f s, %6.1f GiB; weights {%s}, activations {%s}\n", static_cast<long long>(plans),
-                found.seconds, found.memory / (1 << 30), found.tables[0].text().c_str(),
-                found.tables[1].text().c_str());
+    std::printf("%5lld plans: %8.3f s, %6.1f GiB; %s, %s; weights {%s}, activations {%s}\n",
+                static_cast<long long>(plans), found.seconds, found.memory / (1 << 30), found.variant.c_str(),
+                found.mesh_text().c_str(), found.tables[0].text().c_str(), found.tables[1].text().c_str());
     std::fflush(stdout);
   };
-  const cleave::search_result found = cleave::search(r.of, groups, r.sizes, r.on, options);
-  std::printf("%lld plans, %lld layouts without one; the published layout: %.3f s\n",
+  const cleave::search_result found = cleave::search(variants, groups, sizes, r.on, options);
+  std::printf("%lld plans, %lld layouts without one; the published layout: %.3f s\n%s",
               static_cast<long long>(found.plans), static_cast<long long>(found.refused),
-              published::planned(r).predict(r.on).seconds);
-  std::printf("inline constexpr cleave::nn::model_layout found{\n    %s,\n    %s};\n",
-              found.best.tables[0].cpp().c_str(), found.best.tables[1].cpp().c_str());
-  std::printf("%stime against memory, of weights and activations:\n%s", found.best_asserts.c_str(),
-              found.table().c_str());
+              published::planned(r).predict(r.on).seconds, found.cpp("step", "signature", "rates").c_str());
+  std::printf("time against memory, of weights and activations:\n%s", found.table().c_str());
 }
 
 } // namespace

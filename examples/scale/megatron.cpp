@@ -77,15 +77,8 @@ constexpr configuration configurations[] = {
     {"1T on 1048576", 128, 25600, 160, 1, 1 << 20, 8, 64, 2048, 0, 0, in_stages},
 };
 
-/// Tensors are sharded within a node of 8. Stages and batches are sharded over nodes, unless tensors leave room.
-cleave::machine machine_of(const configuration& c) {
-  const cleave::link node{10e-6, 230e9}, far{20e-6, 22e9};
-  const std::int64_t near = 8 / c.t;
-  return cleave::machines::a100.with(tensor_axis, node)
-      .with(data, near > 1 ? node.within(near, 20e-6, 22e9) : far)
-      .with(pipe, far)
-      .without_overlap();
-}
+/// Nodes of 8: tensors are sharded within one, batches and stages over what is left of it and over nodes.
+constexpr cleave::machine node_by_node = cleave::machines::a100.without_overlap();
 /// With the vocabulary and the sequences of GPT-3, unless something else is said.
 published::run run_of(const configuration& c, std::int64_t length = 2048) {
   const std::vector<cleave::named_size> sizes{layer = c.layers / c.p,
@@ -103,8 +96,31 @@ published::run run_of(const configuration& c, std::int64_t length = 2048) {
                                               data = c.d,
                                               tensor_axis = c.t};
   return {
-      c.name,       training_step, sizes, machine_of(c), c.teraflops > 0 ? c.flops() / c.teraflops / 1e12 : c.seconds,
+      c.name,       training_step, sizes, node_by_node, c.teraflops > 0 ? c.flops() / c.teraflops / 1e12 : c.seconds,
       c.collectives};
+}
+/// Searches the devices for tensors, stages and batches, and the microbatches, for the model, the sequences and the
+/// number of devices of a run.
+void search(const published::run& r) {
+  const configuration c = *std::find_if(std::begin(configurations), std::end(configurations),
+                                        [&](const configuration& one) { return one.name == r.name; });
+  const std::int64_t devices = c.t * c.p * c.d;
+  std::vector<cleave::searched_variant> variants;
+  for (std::int64_t p = 1; p <= c.layers; ++p)
+    for (std::int64_t t = 1; t <= 8; t *= 2)
+      for (std::int64_t micro = 1; micro <= 16; micro *= 2) {
+        const std::int64_t d = devices / t / p;
+        if (c.layers % p != 0 || devices % (t * p) != 0 || c.sequences % (micro * d) != 0) continue;
+        configuration other = c;
+        other.t = t, other.p = p, other.d = d, other.micro = micro;
+        variants.push_back({std::to_string(micro) + " sequences in a microbatch", r.of, run_of(other).sizes});
+      }
+  const cleave::search_result found = cleave::search(variants, {}, {}, r.on);
+  const auto whole = published::planned(r);
+  std::printf("%lld plans%s; as published: %.3f s, %.1f GiB\n%s", static_cast<long long>(found.plans),
+              found.exact ? ", of all" : "", whole.predict(r.on).seconds,
+              static_cast<double>(whole.memory().total()) / (1 << 30), found.table().c_str());
+  std::printf("%s", found.cpp("step", "signature", "node_by_node").c_str());
 }
 std::vector<published::run> runs() {
   std::vector<published::run> all;
@@ -193,7 +209,7 @@ int compare_with(const char* file) {
 int main(int count, char** given) {
   try {
     if (count == 3 && std::string(given[1]) == "--vtrain") return compare_with(given[2]);
-    return published::publish("scale_megatron", runs(), count, given);
+    return published::publish("scale_megatron", runs(), count, given, search);
   } catch (const std::exception& e) {
     return std::fprintf(stderr, "scale_megatron: %s\n", e.what()), 1;
   }

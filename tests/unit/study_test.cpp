@@ -282,6 +282,19 @@ TEST(study, plans_for_the_rates_of_a_machine) {
   static_assert(cleave::policy_of(cleave::machines::a100).byte == 1 / 22e9);
   EXPECT_EQ(cleave::machines::h100.link_of("x").near, 8);
   EXPECT_EQ(far_apart.link_of("model").bandwidth, 1e8);
+  EXPECT_FALSE(cleave::for_machine<far_apart>::rule.takes_ties);
+  EXPECT_TRUE((cleave::for_machine<far_apart, cleave::ties::broken>::rule.takes_ties));
+  // Neighbours along an axis are as many ranks apart as the axes behind it have devices.
+  EXPECT_EQ(cleave::machines::h100.link_of("x", 4).near, 2);
+  EXPECT_EQ(cleave::machines::h100.link_of("x", 32).near, 1);
+  const auto p = cleave::study::of<X(X, Up, Down)>(mlp);
+  cleave::machine nodes = simple;
+  nodes.every_axis = cleave::link{0, 1e6}.within(4, 0, 1e5);
+  const auto seconds = [&](const cleave::machine& m, std::int64_t d, std::int64_t t) {
+    return p.plan({batch = 64, embed = 32, hidden = 128, data = d, model = t}).predict(m).network;
+  };
+  EXPECT_DOUBLE_EQ(seconds(nodes, 2, 4), seconds(simple, 2, 4));
+  EXPECT_GT(seconds(nodes, 1, 8), 1.5 * seconds(simple, 1, 8));
 }
 
 /// The layouts of the weights and of the activations of two products, from "everything replicated".
@@ -327,7 +340,7 @@ TEST(study, searches_layouts) {
   EXPECT_EQ(times(table, "\n"), front.front.size() + 2) << table;
   EXPECT_EQ(times(picture, "<circle"), front.front.size()) << picture;
   EXPECT_EQ(picture.substr(0, 4) + picture.substr(picture.size() - 7), "<svg</svg>\n");
-  EXPECT_NE(front.best_asserts.find("static_assert(plan.bytes({"), std::string::npos);
+  EXPECT_NE(front.asserts.find("static_assert(plan.bytes({"), std::string::npos);
   // With many rows, and a slow network, the batch takes all devices and the weights are replicated.
   const auto rows = searched(slow_network, 1 << 20, 0, 1024);
   EXPECT_EQ(rows.best.tables[1].text(), "batch / data / model");

@@ -64,7 +64,8 @@ struct machine {
   double memory = 0;
   /// Whether collectives that a plan starts early overlap with computation.
   bool overlaps = true;
-  /// The link of axes that `links` does not name.
+  /// The link of axes that `links` does not name. Its `near` counts devices of the machine in the order of ranks: an
+  /// axis has as many of them in a row as the axes behind it leave.
   link every_axis{};
   struct axis_link {
     std::string_view axis{};
@@ -85,10 +86,13 @@ struct machine {
     other.overlaps = false;
     return other;
   }
-  constexpr const link& link_of(std::string_view axis) const {
+  /// The wires along an axis whose neighbours are so many ranks apart.
+  constexpr link link_of(std::string_view axis, std::int64_t apart = 1) const {
     for (std::size_t i = links.size(); i-- > 0;)
       if (links[i].axis == axis) return links[i].wires;
-    return every_axis;
+    link wires = every_axis;
+    if (wires.near > 0) wires.near = std::max<std::int64_t>(wires.near / apart, 1);
+    return wires;
   }
   constexpr double peak(element e) const {
     return size_of(e) <= 2 ? flops_of_2 : size_of(e) <= 4 ? flops_of_4 : flops_of_8;

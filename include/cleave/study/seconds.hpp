@@ -86,9 +86,10 @@ constexpr double seconds_of_collective(const program_view& p, const step& s, con
   if (s.move == kind::none || !words_of(s.move).communicates || s.joined) return 0;
   const cost c = step_cost(p, s, at);
   double most = 0;
-  for (int a = 0; a < p.mesh.size() && c.bytes > 0; ++a)
+  std::int64_t apart = 1; // neighbours along the axis
+  for (int a = p.mesh.size(); a-- > 0 && c.bytes > 0; apart *= at.axes[a])
     if (s.axes.contains(a) && at.axes[a] > 1)
-      most = std::max(most, seconds_along(m.link_of(p.mesh.axes[a].name), s.move, static_cast<double>(c.bytes),
+      most = std::max(most, seconds_along(m.link_of(p.mesh.axes[a].name, apart), s.move, static_cast<double>(c.bytes),
                                           c.messages, at.axes[a]));
   return most;
 }
@@ -274,11 +275,17 @@ constexpr prediction predict(const planned<Plan, Verdict>& plan, const machine& 
   return predict(plan.view(), plan.sized(named), m);
 }
 
+/// What a plan does with equally cheap layouts of which none is natural: the first one is taken if ties are broken.
+enum class ties : std::uint8_t { refused, broken };
 /// Plans for the rates of a machine instead of the default ones: `with(f, for_machine<cluster>{})`, where `cluster` is
 /// a constant of namespace scope.
-template <const machine& Machine>
+template <const machine& Machine, ties Ties = ties::refused>
 struct for_machine : option_tag {
-  static constexpr policy rule = policy_of(Machine);
+  static constexpr policy rule = [] {
+    policy p = policy_of(Machine);
+    p.takes_ties = Ties == ties::broken;
+    return p;
+  }();
 };
 
 /// Bytes of a device's memory by their use.
