@@ -322,6 +322,19 @@ using Weights = cleave::abstract<float, on_d(layer, e, h, k)>;
 constexpr cleave::function layers([](auto x, auto all) {
   return cleave::scan(layer, x, all, [](auto v, auto w) { return v + dot(dot(v, w, e), w, h, k); });
 });
+// Bytes times devices are more than 64 bits hold; the bytes that a device receives are not.
+TEST(prices, of_many_devices_do_not_overflow) {
+  const shape large{{std::int64_t{1} << 44}, 1};
+  const axis_sizes devices{{1 << 20}};
+  layout partial, sharded;
+  partial.set_partial(axis_bit(0));
+  sharded.append(0, 0);
+  const auto bytes = [&](kind what, const layout& to) {
+    return price_of({what, axis_bit(0), to}, partial, large, 4, devices).bytes;
+  };
+  EXPECT_EQ(bytes(kind::all_reduce, {}), (std::int64_t{1} << 47) - (std::int64_t{1} << 27));
+  EXPECT_EQ(bytes(kind::reduce_scatter, sharded), (std::int64_t{1} << 46) - (std::int64_t{1} << 26));
+}
 TEST(prices, end_at_the_largest_number) {
   constexpr auto plan = cleave::plan<States(States, Weights)>(layers);
   static_assert(plan.flops() == std::numeric_limits<std::int64_t>::max());

@@ -101,7 +101,9 @@ constexpr bool masks(const layout& from, const hop& h) {
 constexpr cost price_of_all_reduce(const moved_value& v, const hop& h) {
   const std::int64_t n = v.sizes.product(h.axes);
   if (n == 1) return {};
-  return {2 * (n - 1) * v.most_elements() * v.element_bytes / n, 2 * rounds(n)};
+  // Twice the n - 1 of n parts, without a product of bytes and devices: that may be more than a number holds.
+  const std::int64_t twice = 2 * v.most_elements() * v.element_bytes;
+  return {twice - (twice + n - 1) / n, 2 * rounds(n)};
 }
 constexpr bool all_reduces(const layout& from, const hop& h) {
   return from.same_dims(h.to) && from.unreduced() == joined(h.to.unreduced(), h.axes);
@@ -111,7 +113,7 @@ constexpr bool all_reduces(const layout& from, const hop& h) {
 constexpr cost price_of_reduce_scatter(const moved_value& v, const hop& h) {
   const std::int64_t n = v.sizes.product(h.axes);
   if (n == 1) return {};
-  const std::int64_t operand = v.most_elements();
+  const std::int64_t operand = v.most_elements(), bytes = operand * v.element_bytes;
   bool nested = true, even = true;
   const unsigned changed = v.from.differs_at(h.to);
   for (int i = 0; i < v.global.rank; ++i)
@@ -120,12 +122,12 @@ constexpr cost price_of_reduce_scatter(const moved_value& v, const hop& h) {
       nested = nested && nests(v.global[i], v.from[i], want, v.sizes);
       even = even && v.global[i] % v.sizes.product(want) == 0;
     }
-  if (nested && even) return {(n - 1) * operand * v.element_bytes / n, rounds(n)};
+  if (nested && even) return {bytes - (bytes + n - 1) / n, rounds(n)};
   if (nested) return {(operand - smallest_part(v.global, v.from, h.to, h.axes, v.sizes)) * v.element_bytes, rounds(n)};
   layout whole = v.from;
   whole.set_partial(h.to.unreduced(), v.from.combine());
   const std::int64_t exchanged = moved(v.global, whole, h.to, v.sizes) * v.element_bytes;
-  return {2 * (n - 1) * operand * v.element_bytes / n + exchanged, 3 * rounds(n)};
+  return {2 * bytes - (2 * bytes + n - 1) / n + exchanged, 3 * rounds(n)};
 }
 constexpr bool reduce_scatters(const layout& from, const hop& h) {
   return from.unreduced() == joined(h.to.unreduced(), h.axes) && h.to.continues(from) &&
