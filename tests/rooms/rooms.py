@@ -76,7 +76,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 BUDGET = {
     "version": 50, "base": 1860, "mesh": 300, "layout": 1250, "type": 500, "graph": 1730, "ops": 1610, "record": 1050,
     "cost": 2550, "program": 2350, "rules": 2340, "autodiff": 550, "expr": 4030, "propagate": 250, "plan": 7320,
-    "study": 1590, "simulate": 1950, "storage": 1750, "comm": 5210, "kernels": 4050, "distributed": 1300, "grid": 200, "execute": 5300,
+    "study": 1670, "simulate": 1950, "storage": 1750, "comm": 5210, "kernels": 4050, "distributed": 1300, "grid": 200, "execute": 5300,
     "shards": 50, "object": 150, "tensor": 3170, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000

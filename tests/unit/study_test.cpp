@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdio>
 #include <string>
 
 namespace CLEAVE_SOURCE {
@@ -261,6 +263,49 @@ TEST(study, draws_a_timeline) {
   const std::string text = p.timeline(simple);
   EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), steps.size() + 1);
   EXPECT_NE(text.find(",network,all_reduce,\"model\","), text.npos) << text;
+}
+
+TEST(study, explains_with_seconds_and_sums_of_loops) {
+  using W = cleave::abstract<float, mesh(embed / model, hidden)>;
+  constexpr cleave::function six([](auto x, auto w) {
+    return cleave::repeat_times(6, x, [&](auto v) { return dot(dot(v, w, embed), w, hidden); });
+  });
+  const auto p = cleave::study::of<X(X, W)>(six).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  const auto t = p.predict(simple);
+  const std::string text = p.explain(simple);
+  // The sums are those of the prediction, and the shares of all loops are the whole call.
+  double compute = 0, network = 0, exposed = 0, shares = 0;
+  int loops = 0;
+  for (std::size_t at = text.find("outside of loops"); at < text.find("total "); at = text.find('\n', at) + 1) {
+    double numbers[4];
+    const std::size_t begin = text.compare(at, 4, "loop") == 0 ? text.find("iterations", at) + 10 : at + 16;
+    ASSERT_EQ(std::sscanf(text.c_str() + begin, "%lf %lf %lf %lf", numbers, numbers + 1, numbers + 2, numbers + 3), 4)
+        << text;
+    compute += numbers[0], network += numbers[1], exposed += numbers[2], shares += numbers[3];
+    ++loops;
+  }
+  EXPECT_EQ(loops, 2);
+  EXPECT_NEAR(compute, t.products + t.passes, 1e-3 * t.seconds);
+  EXPECT_NEAR(network, t.network, 1e-3 * t.seconds);
+  EXPECT_NEAR(exposed, t.exposed, 1e-3 * t.seconds);
+  EXPECT_NEAR(shares, 100, 0.2);
+  EXPECT_NE(text.find(", 6 iterations"), text.npos) << text;
+  EXPECT_NE(text.find("all_gather   model"), text.npos) << text;
+  constexpr auto compiled = cleave::plan<X(X, W)>(six);
+  EXPECT_EQ(cleave::explain(compiled, simple, {batch = 64, embed = 32, hidden = 128, data = 2, model = 4}), text);
+}
+
+TEST(study, counts_or_says_that_it_cannot) {
+  const auto s = cleave::study::of<X(X, Up, Down)>(mlp);
+  constexpr std::int64_t devices = 1 << 10; // along each axis
+  const auto p = s.plan({batch = 1 << 24, embed = 1 << 20, hidden = 1 << 20, data = devices, model = devices});
+  EXPECT_DOUBLE_EQ(p.predict(simple).flops, static_cast<double>(p.flops()));
+  EXPECT_DOUBLE_EQ(p.predict(simple).network_bytes, static_cast<double>(p.bytes()));
+  const auto large = s.plan({batch = 1LL << 40, embed = 1 << 24, hidden = 1 << 24, data = 2, model = 2});
+  EXPECT_TRUE(std::isfinite(large.predict(simple).seconds));
+  EXPECT_EQ(said([&] { static_cast<void>(large.flops()); }),
+            "cleave: a device has more flops than 64 bits hold, with the sizes batch = 1099511627776, embed = "
+            "16777216, hidden = 16777216, data = 2, model = 2");
 }
 
 TEST(study, counts_the_memory_of_a_device) {

@@ -27,6 +27,8 @@ inline constexpr text<1> nothing_of_that_name{"no argument and no result has a n
 inline constexpr text<0> no_layout_has_a_plan{"no layout of the searched ones has a plan"};
 /// mend: Leave more axes without a size, or change the number of devices.
 inline constexpr text<1> no_mesh_of_devices{"no variant of the search has a mesh of {devices} devices"};
+/// mend: Plan for smaller sizes, or on more devices; `predict` counts in floating point.
+inline constexpr text<2> beyond_counting{"a device has more {what} than 64 bits hold, with the sizes {sizes}"};
 /// mend: Change the operation that the sentence names, or the layouts.
 [[gnu::cold]] inline std::string plan_fault(std::string_view fault, const verdict& v) {
   std::string text(fault);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/field_names.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/plan/partition.hpp>
+#include <cleave/study/explain.hpp>
 #include <cleave/study/layout_table.hpp>
 #include <cleave/study/seconds.hpp>
 #include <cleave/study/work.hpp>
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -96,8 +97,10 @@ class studied_plan {
     for (const step& s : program_.steps) n += k != kind::none && s.move == k && !s.joined ? 1 : 0;
     return n;
   }
-  /// Bytes that the busiest device receives.
-  std::int64_t bytes() const { return cleave::bytes(view(), at_); }
+  /// Bytes that the busiest device receives, and the operations of its products. Both throw plan_error if there are
+  /// more than a number of 64 bits holds; those of `predict` have no such limit.
+  std::int64_t bytes() const { return counted("bytes", cleave::bytes(view(), at_)); }
+  std::int64_t flops() const { return counted("flops", cleave::flops(view(), at_)); }
   /// The time on a machine, in seconds.
   prediction predict(const machine& m) const { return cleave::predict(view(), at_, m); }
   /// The operations of its products by their use; `predict(m).flops` also has work that devices repeat.
@@ -113,6 +116,8 @@ class studied_plan {
 
   /// The tables of `explain` and `explain_passes`, the latter with the names of arguments and results.
   std::string explain() const { return cleave::explain(view(), at_); }
+  /// The steps with their seconds on a machine, and the sums of each loop.
+  std::string explain(const machine& m) const { return cleave::explain(view(), at_, m); }
   std::string explain_passes() const { return cleave::explain_passes(view(), at_, names()); }
   /// C++ to paste behind a plan of that name, so that it fails to compile if it has other collectives or bytes.
   std::string asserts(std::string_view plan = "plan") const {
@@ -198,6 +203,10 @@ class studied_plan {
 
  private:
   friend class study;
+  std::int64_t counted(std::string_view what, std::int64_t n) const {
+    if (n == std::numeric_limits<std::int64_t>::max()) raise<plan_error>(wording::beyond_counting(what, given_));
+    return n;
+  }
   studied_plan(program made, const sizes& at, std::vector<std::string> arguments, std::vector<std::string> results,
                std::shared_ptr<const recorded_products> products, std::string given)
       : program_(std::move(made)), at_(at), arguments_(std::move(arguments)), results_(std::move(results)),
