@@ -1,10 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: switch switch_value.cpp:@here
-// of: the compiler
-// errors-gcc: 2 the second says that the function is not constexpr
-// errors-clang: 2 as above
-// lines-clang: 35 of both
+// expect: "cannot be a condition or a loop bound" value_as_condition switch_value.cpp:@here
 // mend: Write `select(x == 0, a, b)`, or `cond` for a rank-0 predicate.
 #include "names.hpp"
 

@@ -3,7 +3,7 @@
 // expect: value float value_into_number.cpp:@here
 // of: the compiler
 // errors-clang: 2 the second says that the function is not constexpr
-// lines-clang: 38 of both
+// lines-clang: 43 of both
 // mend: Write `auto s = sum(x)`: a value has no number until the plan runs.
 #include "names.hpp"
 

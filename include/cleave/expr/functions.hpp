@@ -66,11 +66,12 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   source where{};
   element type = element::none;
   bool from_number = false;
+  const std::size_t first = typed_operand(code); // those before are predicates
   for (std::size_t i = N; i-- > 0;)
     if (!args[i].is_literal) {
       where = args[i].where;
       if (!args[i].from.ok()) return in->missing(name_of(code), where);
-      if (is_predicate(code, i) || (args[i].from.number && type != element::none && !from_number)) continue;
+      if (i < first || (args[i].from.number && type != element::none && !from_number)) continue;
       type = in->at(args[i].from).type.element;
       from_number = args[i].from.number;
     }
@@ -78,8 +79,8 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
     return in->fail(what, name_of(code), where);
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
-    values[i] = in->value_of(args[i], name_of(code), is_predicate(code, i) ? element::boolean : type);
-    if (N > 1 && !from_number && !is_predicate(code, i) && args[i].from.number)
+    values[i] = in->value_of(args[i], name_of(code), i < first ? element::boolean : type);
+    if (N > 1 && !from_number && i >= first && args[i].from.number)
       values[i] = in->number_as(values[i], type, name_of(code), args[i].where);
   }
   return in->elementwise(code, values, where, result);

@@ -64,12 +64,13 @@ CLEAVE_NO_BINARY(%, no_operator)
 CLEAVE_NO_BINARY(^, no_operator)
 CLEAVE_NO_BINARY(>>, no_operator)
 #undef CLEAVE_NO_BINARY
+// A stream is taken as it is: it has operators for the type to which clang converts a value.
 template <class A, class B>
-  requires(detail::SymbolicOperand<A> || detail::SymbolicOperand<B>)
-constexpr auto operator<<(const A& a, const B& b) {
+  requires(detail::SymbolicOperand<std::remove_cvref_t<A>> || detail::SymbolicOperand<B>)
+constexpr auto operator<<(A&& a, const B& b) {
   // Nobody reads the result of printing.
   using printed = detail::reported_element<decltype(detail::mistaken(a, b))>;
-  return say(rejection<fault::no_operator, A, B>), printed(detail::mistaken(a, b));
+  return say(rejection<fault::no_operator, std::remove_cvref_t<A>, B>), printed(detail::mistaken(a, b));
 }
 
 #define CLEAVE_NO_UNARY(sign)                                          \

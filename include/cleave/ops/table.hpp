@@ -165,11 +165,7 @@ constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elem
 constexpr bool has_trait(op code, std::uint8_t trait) {
   return (detail::columns_of_ops.traits[static_cast<std::size_t>(code)] & trait) != 0;
 }
-/// Whether this operand of an op chooses between the others.
-constexpr bool is_predicate(op code, std::size_t operand) {
-  return operand == 0 && has_trait(code, op_traits::by_predicate);
-}
-/// The first operand of the type in which an op computes.
-constexpr std::size_t typed_operand(op code) { return is_predicate(code, 0) ? 1 : 0; }
+/// The first operand of the type in which an op computes: after a predicate that chooses between the others.
+constexpr std::size_t typed_operand(op code) { return has_trait(code, op_traits::by_predicate) ? 1 : 0; }
 
 }} // namespace cleave::v0

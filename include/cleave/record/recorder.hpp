@@ -198,14 +198,13 @@ class recorder : public graph_writer {
     n.type = *types[widest];
     const bool widens = outer || outer_;
     if (!widens && !broadcasts(n, types, widest, false)) return {this, no_node};
-    const int first = is_predicate(code, 0) ? 1 : 0;
+    const int first = static_cast<int>(typed_operand(code));
     if (is_of_user(code) && !user->takes(types[0]->element))
       return fail(fault::no_function_for_element, user->name, where);
     const element type = types[first]->element;
-    for (int k = first; k < n.arity; ++k)
-      if (types[k]->element != type) return fail(fault::element_types_differ, name_of(n), where);
-    if (first != 0 && types[0]->element != element::boolean)
-      return fail(fault::element_types_differ, name_of(code), where);
+    for (int k = 0; k < n.arity; ++k)
+      if (types[k]->element != (k < first ? element::boolean : type))
+        return fail(fault::element_types_differ, name_of(n), where);
     if (widens && !broadcasts(n, types, widest, true)) return {this, no_node};
     return give_element(n, type, result) ? push(n) : value{this, no_node};
   }

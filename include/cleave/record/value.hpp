@@ -39,25 +39,41 @@ struct reported_element : Value {
     return *this;
   }
 };
+
+/// The integer that `switch` finds of a value. No operator of C++ numbers takes wchar_t. It is never viable: compilers
+/// look for its type only. Then g++ takes an explicit conversion, and clang does not.
+template <class Value>
+struct switch_quantity {
+  operator wchar_t() const
+    requires(sizeof(Value) == 0);
+};
 } // namespace detail
 
 /// A value being recorded, with which the body of a function computes. All values have one type, so that a loop over
 /// layers is an ordinary loop.
-struct [[nodiscard]] value {
+struct [[nodiscard]] value : detail::switch_quantity<value> {
   recorder* in = nullptr;
   node_id id = no_node;
   /// A number given by the caller. It takes the element type of the tensor that it is combined with, as literals do.
   bool number = false;
 
+  constexpr value() = default;
+  constexpr value(recorder* recorded_in, node_id node) : in(recorded_in), id(node) {}
+
   /// False if a fault occurred on the way to this value. Operations on such a value report nothing more.
   constexpr bool ok() const { return id != no_node; }
 
   // The following are mistakes: operations of C++ numbers and of tensors. Each is one error at its line.
-  /// A mistake, in if, while, for and ?:, and in a cast to a number. Fault: value_as_condition. The conversion is
-  /// explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
+  /// A mistake, in if, while, for, switch and ?:, and in a cast to a number. Fault: value_as_condition. The conversion
+  /// is explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
   template <class T>
     requires std::is_arithmetic_v<T>
-  explicit constexpr operator T() const {
+#ifdef __clang__
+  explicit(!std::is_same_v<T, wchar_t>)
+#else
+  explicit
+#endif
+      constexpr operator T() const {
     return say(rejection<fault::value_as_condition, T>), static_cast<void>(detail::reported(*this)), T{};
   }
   /// A mistake: a value has no elements yet. Fault: value_indexed.
@@ -74,37 +90,31 @@ struct [[nodiscard]] value {
   constexpr value& operator=(X) {
     return say(rejection<fault::changed_in_place, X>), *this = detail::reported(*this);
   }
-#define CLEAVE_MEMBER_OF_TENSOR(name)                                                                            \
-  template <class... X>                                                                                          \
-  constexpr detail::reported_element<value, X...> name(const X&...) const {                                      \
-    return say(rejection<fault::member_of_tensor, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
+  // A mistake: members of tensors, or operations, which are functions. Faults: member_of_tensor, operation_as_member.
+#define CLEAVE_NO_MEMBER(name, why)                                                                 \
+  template <class... X>                                                                             \
+  constexpr detail::reported_element<value, X...> name(const X&...) const {                         \
+    return say(rejection<fault::why, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
   }
-  CLEAVE_MEMBER_OF_TENSOR(extents)
-  CLEAVE_MEMBER_OF_TENSOR(extent)
-  CLEAVE_MEMBER_OF_TENSOR(shape)
-  CLEAVE_MEMBER_OF_TENSOR(size)
-  CLEAVE_MEMBER_OF_TENSOR(view)
-  CLEAVE_MEMBER_OF_TENSOR(data)
-  CLEAVE_MEMBER_OF_TENSOR(fill)
-  CLEAVE_MEMBER_OF_TENSOR(fill_by)
-  CLEAVE_MEMBER_OF_TENSOR(to_global)
-  CLEAVE_MEMBER_OF_TENSOR(alias)
-  CLEAVE_MEMBER_OF_TENSOR(get_grid)
-#undef CLEAVE_MEMBER_OF_TENSOR
-  // A mistake: operations are functions. Fault: operation_as_member.
-#define CLEAVE_NO_MEMBER(name)                                                                                      \
-  template <class... X>                                                                                             \
-  constexpr detail::reported_element<value, X...> name(const X&...) const {                                         \
-    return say(rejection<fault::operation_as_member, op_named<#name>, got<sizeof...(X)>>), detail::reported(*this); \
-  }
-  CLEAVE_NO_MEMBER(sum)
-  CLEAVE_NO_MEMBER(mean)
-  CLEAVE_NO_MEMBER(max)
-  CLEAVE_NO_MEMBER(min)
-  CLEAVE_NO_MEMBER(dot)
-  CLEAVE_NO_MEMBER(transpose)
-  CLEAVE_NO_MEMBER(reshape)
-  CLEAVE_NO_MEMBER(astype)
+  CLEAVE_NO_MEMBER(extents, member_of_tensor)
+  CLEAVE_NO_MEMBER(extent, member_of_tensor)
+  CLEAVE_NO_MEMBER(shape, member_of_tensor)
+  CLEAVE_NO_MEMBER(size, member_of_tensor)
+  CLEAVE_NO_MEMBER(view, member_of_tensor)
+  CLEAVE_NO_MEMBER(data, member_of_tensor)
+  CLEAVE_NO_MEMBER(fill, member_of_tensor)
+  CLEAVE_NO_MEMBER(fill_by, member_of_tensor)
+  CLEAVE_NO_MEMBER(to_global, member_of_tensor)
+  CLEAVE_NO_MEMBER(alias, member_of_tensor)
+  CLEAVE_NO_MEMBER(get_grid, member_of_tensor)
+  CLEAVE_NO_MEMBER(sum, operation_as_member)
+  CLEAVE_NO_MEMBER(mean, operation_as_member)
+  CLEAVE_NO_MEMBER(max, operation_as_member)
+  CLEAVE_NO_MEMBER(min, operation_as_member)
+  CLEAVE_NO_MEMBER(dot, operation_as_member)
+  CLEAVE_NO_MEMBER(transpose, operation_as_member)
+  CLEAVE_NO_MEMBER(reshape, operation_as_member)
+  CLEAVE_NO_MEMBER(astype, operation_as_member)
 #undef CLEAVE_NO_MEMBER
   /// A mistake: a value has no elements to iterate over. Fault: value_indexed.
   template <class... X>
@@ -144,19 +154,14 @@ struct operand {
   template <class T>
     requires is_number<T>
   constexpr operand(T number, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE())
-      : literal(real_part(number)), imaginary(imaginary_part(number)), is_literal(true), rounded(!is_exact(number)),
+      : literal(part(number, false)), imaginary(part(number, true)), is_literal(true), rounded(!is_exact(number)),
         written(literal_element<T>), where{file, line} {}
 
  private:
   template <class T>
-  static constexpr double real_part(T number) {
-    if constexpr (requires { number.imag(); }) return static_cast<double>(number.real());
-    else return static_cast<double>(number);
-  }
-  template <class T>
-  static constexpr double imaginary_part(T number) {
-    if constexpr (requires { number.imag(); }) return static_cast<double>(number.imag());
-    else return 0;
+  static constexpr double part(T number, bool imaginary) {
+    if constexpr (requires { number.imag(); }) return static_cast<double>(imaginary ? number.imag() : number.real());
+    else return imaginary ? 0 : static_cast<double>(number);
   }
   /// Whether an integer has at most 53 bits between its first and its last one.
   template <class T>
