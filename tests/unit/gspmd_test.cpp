@@ -270,6 +270,20 @@ TEST(MovesNoMoreThanGspmd, WhatIsLeftOfAReductionIsReversed) {
     return sum(other * sin(other) + v[1]);
   };
   EXPECT_EQ(bytes_of(rolled, {argument, laid_out({{row, {y}}})}, laid_out({})), 2 * 8 * 7 / 8);
+  // Nor if a reduction over other dims comes before it, as in a softmax.
+  const auto shares = [](values v) {
+    const value other = flip(v[0], column);
+    const value share = exp(other - max(other, row));
+    return sum(share / sum(share, row) * sin(share));
+  };
+  EXPECT_EQ(bytes_of(shares, {laid_out({{row}, {column, {x}}})}, laid_out({})), 2 * 8 * 3 / 4);
+  // Nor to what is put back, such as a gradient.
+  const auto restored = [](values v) {
+    const value other = roll(flip(v[0], column), row, 5);
+    const value back = roll(flip(other * sin(other) - sum(cos(other), row), column), row, -5);
+    return back + v[0];
+  };
+  EXPECT_EQ(bytes_of(restored, {laid_out({{row}, {column, {x}}})}, laid_out({{row}, {column, {x}}})), 0);
   // What is wanted anyway is reversed once, and summed as it is wanted.
   const auto both = [](values v) {
     const value other = flip(v[0], column);

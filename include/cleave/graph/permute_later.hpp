@@ -5,8 +5,10 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
 
+#include <algorithm>
+
 // Sums of elements in another order: reversed or rolled dims are put in order after a reduction, if any remain. A
-// reduction over such a dim needs no order at all.
+// reduction over such a dim needs no order at all, and what another permutation puts back was never moved.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -27,18 +29,18 @@ constexpr bool permutes(const graph& g, const node& n) {
   return true;
 }
 
-/// Whether a permutation puts equal elements in order: those of a broadcast along its dims.
-constexpr bool permutes_equal(const graph& g, const node& n) {
-  if (g.nodes[n.in[0]].code != op::broadcast || !permutes(g, n)) return false;
-  for (const dim_map& m : maps_of(g, n))
-    if (g.nodes[g.nodes[n.in[0]].in[0]].type.has(m.to)) return false;
-  return true;
+/// Whether a remap puts back what a permutation has moved.
+constexpr bool restores(const graph& g, const node& n, const node& permutation) {
+  const auto maps = permutes(g, n) ? composed_maps(g, permutation, n) : std::nullopt;
+  return maps && std::all_of(maps->begin(), maps->end(), is_identity);
 }
 
-/// The permutation behind which each node is computed, of those that only reductions need, by themselves or through
-/// elementwise operations.
+/// The permutation behind which each node is computed, of those that only reductions and permutations that restore the
+/// order need, by themselves or through elementwise operations.
 struct later_permutations {
   indexed_vector<node_id> behind{};
+  /// Nodes whose readers are behind the permutation too.
+  indexed_vector<std::uint8_t> passes{};
 
   constexpr later_permutations(const graph& g, const indexed_vector<std::uint8_t>& live, bool wanted) {
     if (!wanted) return;
@@ -47,16 +49,19 @@ struct later_permutations {
     const std::uint8_t* lives = live.data();
     for (std::size_t v = 0; v < count; ++v) {
       if (nodes[v].maps == 0 || lives[v] == 0 || !permutes(g, nodes[v])) continue;
-      if (behind.empty()) behind.assign(count, no_node);
-      if (behind[v] == no_node && !only_reduced(g, live, v))
+      if (behind.empty()) behind.assign(count, no_node), passes.assign(count, 0);
+      if (behind[v] != no_node) continue;
+      for (bool pass : {true, false}) {
+        if (only_reduced(g, live, v, pass)) break;
         for (std::size_t w = v; w < count; ++w)
-          if (behind[w] == v) behind[w] = no_node;
+          if (behind[w] == v) behind[w] = no_node, passes[w] = 0;
+      }
     }
   }
 
  private:
   /// Marks all readers of a permutation. Returns whether the permutation can be dropped.
-  constexpr bool only_reduced(const graph& g, const indexed_vector<std::uint8_t>& live, std::size_t v) {
+  constexpr bool only_reduced(const graph& g, const indexed_vector<std::uint8_t>& live, std::size_t v, bool pass) {
     const node* nodes = g.nodes.data();
     std::uint64_t permuted = 0;
     for (const dim_map& m : maps_of(g, nodes[v])) permuted |= std::uint64_t{1} << m.to;
@@ -69,17 +74,19 @@ struct later_permutations {
       bool reads = false, others = false;
       for (int k = 0; k < n.arity; ++k) {
         const node_id u = n.in.items[k];
-        if (u == v || (behind[u] == v && nodes[u].code != op::reduce)) reads = true;
+        if (u == v || (behind[u] == v && passes[u] != 0)) reads = true;
         else others = others || (nodes[u].type.set() & permuted) != 0;
       }
       if (!reads) continue;
       const bool reduces = n.code == op::reduce;
+      const bool ends = reduces ? !pass || (n.type.set() & permuted) == 0 : restores(g, n, nodes[v]);
       if (others || n.loop != nodes[v].loop || n.pinned != 0 || behind[w] != no_node) return false;
-      if (!reduces && !is_alias(n.code) && !computes_elements[underlying(n.code)]) return false;
+      if (!ends && !reduces && !is_alias(n.code) && !computes_elements[underlying(n.code)]) return false;
       behind[w] = narrowed(v);
-      reduced = reduced || reduces;
+      passes[w] = !ends;
+      reduced = reduced || ends;
       for (node_id r : g.outputs)
-        if (r == w && !reduces) return false;
+        if (r == w && !ends) return false;
     }
     return reduced;
   }

@@ -130,7 +130,7 @@ constexpr bool repeats_the_same(const graph& g, const node& n) {
   if (!view && n.maps == 0) return false;
   const tensor_type& repeated = g.nodes[g.nodes[n.in[0]].in[0]].type;
   for (const dim_map& m : maps_of(g, n))
-    if (m.at_run_time != 0 || !stays_inside(g, m)) return false;
+    if (m.at_run_time != 0 || (m.outside == border::zero && !stays_inside(g, m))) return false;
   for (int i = 0; i < repeated.rank; ++i)
     if (!n.type.has(repeated[i])) return false;
   // The other dims of the operand are those that it had before.
@@ -152,7 +152,7 @@ constexpr void repeat_the_same(const graph& g, node& n) {
 }
 /// Whether the result of an operation is its first operand.
 constexpr bool gives_its_operand(const graph& g, const node& n) {
-  if (n.maps != 0) return changes_nothing(g, n) || permutes_equal(g, n);
+  if (n.maps != 0) return changes_nothing(g, n);
   return runs_over_one(g, n) && !n.exclusive && n.arity == 1 && n.type == g.nodes[n.in[0]].type;
 }
 
@@ -277,8 +277,10 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     for (int k = 0; k < n.arity; ++k)
       if (node_id& u = n.in.items[k]; u == permutation) u = now[recorded_nodes[u].in.items[0]];
       else u = now[u];
-    if (is_alias(n.code) || (n.pinned == 0 && constrains(n.code))) {
+    const bool restores = n.maps != 0 && permutation != no_node;
+    if (restores || is_alias(n.code) || (n.pinned == 0 && constrains(n.code))) {
       now[v] = n.in.items[0];
+      rewritten = rewritten || restores;
       if (n.computes_halo) to.nodes[now[v]].computes_halo = true;
       continue;
     }
@@ -293,18 +295,14 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
       if (const int passed = detail::operations_to_pass(from, readers, v); passed > 0) {
         to.nodes.reserve(to.nodes.size() + count - v + as_size(passed));
         detail::permute_earlier(to, from, now, v, passed, n);
-        kept = to.nodes.data();
-        made = narrowed(to.nodes.size());
-        rewritten = true;
+        kept = to.nodes.data(), made = narrowed(to.nodes.size()), rewritten = true;
       }
     }
     if (compose && n.maps != 0 && detail::shifted_choice::chooses(kept[n.in.items[0]].code))
       if (detail::shifted_choice choice{to, n}; choice.applies()) {
         to.nodes.reserve(to.nodes.size() + count - v + choice.made);
         n = choice.at(n.in[0]);
-        kept = to.nodes.data();
-        made = narrowed(to.nodes.size());
-        rewritten = true;
+        kept = to.nodes.data(), made = narrowed(to.nodes.size()), rewritten = true;
       }
     const bool runs = n.code == op::cumulative || n.code == op::sort;
     if ((n.maps != 0 || runs) && detail::gives_its_operand(to, n)) {
@@ -332,11 +330,10 @@ constexpr graph simplify(const graph& recorded, bool compose = true, int again =
     const bool may_cancel = two && (first == second || (n.code == op::add && negative));
     if ((runs || n.code == op::dot || n.maps != 0 || may_cancel || permutation != no_node || empty.word != 0 ||
          ones.word != 0) &&
-        detail::becomes_two(to, from, permutation, empty, ones, n)) {
+        detail::becomes_two(to, from, permutation == no_node || later.passes[v] != 0 ? no_node : permutation, empty,
+                            ones, n)) {
       to.nodes.reserve(to.nodes.size() + count - v);
-      kept = to.nodes.data();
-      made = narrowed(to.nodes.size());
-      rewritten = true;
+      kept = to.nodes.data(), made = narrowed(to.nodes.size()), rewritten = true;
     }
     const bool unique = n.code == op::input || n.code == op::carry;
     node_id none = no_node;
