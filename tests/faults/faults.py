@@ -191,7 +191,7 @@ expression(f, "other.starts_with(list)", "false", "oracle")
 statement(f, "keep_sums_partial(m, a, v);", "", "oracle")
 statement(f, "if (m.next_of.at[v] != no_node) accumulate_partially(m, a, v);", "", "unit:Loops.*")
 f = "plan/search/improve.hpp"
-expression(f, "moved_after > 0 || must_move(m, a, v)", "moved_after > 0", "oracle")
+expression(f, "outer || must_move(m, a, v)", "outer", "oracle")
 expression(f, "a.chosen.at[v].forwarded != 0 && own > 0 && reduce_earlier(m, a, f, v)", "false", "oracle")
 expression(f, "own > elsewhere", "false", "oracle")
 expression(f, "more > repeated ? m.rule.flop * (more - repeated) : 0", "0", "oracle")
@@ -202,11 +202,9 @@ statement(f, "a.flops = flops_after;")
 statement(f, "count_work(m, a);", "", "fuzz", 1)
 statement(f, "next.forwarded = s.out.unreduced() & ~dividing_axes(next);", "next.forwarded = s.out.unreduced();")
 f = "plan/choose.hpp"
-statement(f, "planner::gather_early(m, a, f);", "", "oracle")
+statement(f, "gather_early(m, a, f);", "", "oracle")
 statement(f, "  exchange_views(g, m, a, f);", "", "oracle")
 statement(f, "  move_once(m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
-statement(f, "  exchange_dims(g, m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
-statement(f, "if (rule.effort > 0) planner::search_wider(m, a, f);", "", "oracle")
 f = "plan/search/find_tie.hpp"
 statement(f, "if (!tie) continue;", "continue;", "unit:Search.*")
 f = "plan/search/fingerprint.hpp"

@@ -128,13 +128,6 @@ TEST(MovesNoMoreThanGspmd, SeveralOperationsChangeTogether) {
                 laid_out({{pair, {y}}, {column}, {deep, {x}}, {pairs}})),
             24 * 16 * 8 / 8 * 7 / 8 * 8);
 }
-TEST(MovesNoMoreThanGspmd, PiecesGoToOtherAxesInOneExchange) {
-  const dim_ref thrice{"thrice", 72};
-  // Rows leave y and columns x where the pieces are put together: each device gets all of its block.
-  EXPECT_EQ(bytes_of([&](values v) { return concat(thrice, piece(v[0], row), piece(v[0], row), piece(v[0], row)); },
-                     {laid_out({{row, {y}}, {column, {x}}})}, laid_out({{thrice, {x, y}}, {column}})),
-            72 * 16 / 8 * 8);
-}
 TEST(MovesNoMoreThanGspmd, AnExchangeFollowsWhatItReads) {
   const dim_ref twice{"twice", 32}, padded{"padded", 64};
   // Columns are gathered once, and all else is done where they are.
@@ -360,20 +353,6 @@ TEST(MovesNoMoreThanGspmd, AnExchangeTakesOtherDimsToOtherAxes) {
   EXPECT_EQ(bytes_of([&](values v) { return flip(v[0], row); }, {laid_out({{row, {y}}, {column, {x}}, {wide}})},
                      laid_out({{row, {y}}, {wide}, {column, {x}}})),
             12 * 4 * 2 * 8);
-}
-TEST(MovesNoMoreThanGspmd, AnExchangeBeforeALoopTakesAnotherDimToItsAxis) {
-  // The loop runs where its result is wanted: columns go from x to z in the exchange that reverses rows.
-  const dim_ref short_row{"short row", 6};
-  const auto laid = [](std::initializer_list<sharded> dims) {
-    spec s = laid_out(dims);
-    s.mesh.axes = {{x, 2}, {y, 2}, {"z", 2}};
-    return s;
-  };
-  const auto looped = [&](values v) {
-    return repeat_times(3, flip(v[0], short_row), [](value u) { return sin(u) * tanh(u); });
-  };
-  EXPECT_EQ(bytes_of(looped, {laid({{column, {x}}, {short_row, {"z"}}})}, laid({{column, {y}}, {short_row, {"z"}}})),
-            8 * 3 * 8);
 }
 TEST(MovesNoMoreThanGspmd, AnIdleAxisIsTakenBeforeAValueIsMoved) {
   // Columns are sharded over y, for nothing, before rows go from x to columns: half as much moves.

@@ -385,16 +385,6 @@ TEST(Search, GathersEarlyWhatSeveralNeedWhole) {
             path_score(shape_of(s.g.nodes[0].type, s.at), 4, s.a.chosen.at[0].out, whole, s.at.axes, s.rule));
 }
 
-TEST(Search, ForcesProductsWithinItsEffortAndRollsBack) {
-  search s(layers(2), policy::bytes_first(1));
-  s.begin();
-  improve(s.m, s.a, s.f, s.m.limits.sweeps);
-  const double before = total_price(s.m, s.a);
-  search_wider(s.m, s.a, s.f);
-  EXPECT_LE(total_price(s.m, s.a), before);
-  EXPECT_TRUE(s.sound());
-}
-
 /// The axes of three lists, each axis in one of them or in none, in every order.
 std::vector<std::array<std::vector<int>, 3>> all_shardings(int axes) {
   std::vector<std::array<std::vector<int>, 3>> all{{}};

@@ -101,11 +101,9 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   const node& n = m.node_at(v);
   const std::uint32_t t = m.traits.at[v];
   list.clear();
-  bool from_nothing = true;
   for (int k = 0; k < n.arity; ++k) {
     const std::size_t u = n.in[k];
     if ((m.traits.at[u] & rematerialised) != 0) continue;
-    from_nothing = false;
     const layout own = produced(m, a, u);
     strategy s = a.chosen.at[v];
     project(m, v, k, own, s);
@@ -114,8 +112,6 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     project(m, v, k, own, bare);
     if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
   }
-  // If no operand is sharded, nothing moves if every device computes the node.
-  if (from_nothing && n.arity != 0) add_with_forwarding(m, a, v, strategy{}, list);
   const auto wanted = [&](layout l) {
     strategy s = a.chosen.at[v];
     shard_result(m, v, l, s);

@@ -129,15 +129,14 @@ constexpr void fit(const cost_model& m, std::size_t v, strategy& s) {
   }
 }
 
-/// Takes fetched dims sharded as the result is along the dims that maps name; if the result is whole, also whole if
-/// `and_whole`, else as before.
-constexpr void fetch_like_result(const cost_model& m, std::size_t v, strategy& s, bool and_whole) {
+/// Takes fetched dims sharded as the result is along the dims that maps name; if the result is whole, as before.
+constexpr void fetch_like_result(const cost_model& m, std::size_t v, strategy& s) {
   if ((m.traits.at[v] & fetches_operands) == 0) return;
   const node_factors factors = m.factors(v);
   for (std::size_t i = 0; i < factors.count; ++i) {
     const factor& f = factors.items[i];
     if (const int position = f.at[in_result]; f.is_fetched() && position >= 0)
-      if (and_whole || s.out.axes(position) != 0) s.taken.set(f.taken, s.out[position]);
+      if (s.out.axes(position) != 0) s.taken.set(f.taken, s.out[position]);
   }
 }
 /// Fetches operands in their own layouts, without the axes that shard a common dim: that is cheapest.

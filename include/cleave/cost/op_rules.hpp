@@ -84,28 +84,26 @@ enum node_trait : std::uint32_t {
   fetches_operands = 1u << 13,
   /// Reads elements at other indices: its operand may be moved before or after.
   remaps = 1u << 14,
-  /// Each way to shard its factors is forced in turn, if the policy asks for more effort.
-  forced_in_turn = 1u << 15,
   /// Has reduced factors.
-  reduces = 1u << 16,
+  reduces = 1u << 15,
   /// Forwards partial sums of some operands.
-  is_linear = 1u << 17,
+  is_linear = 1u << 16,
   /// Some reader is transparent.
-  read_through = 1u << 18,
-  begins_loop = 1u << 19,
+  read_through = 1u << 17,
+  begins_loop = 1u << 18,
   /// Products may follow a change of it.
-  leads_products = 1u << 20,
+  leads_products = 1u << 19,
   /// A merge or a split of dims, which may become an exchange of elements.
-  regroups = 1u << 21,
+  regroups = 1u << 20,
   /// Some reader follows it whatever happens: is transparent or has no choice.
-  leads = 1u << 22,
+  leads = 1u << 21,
   /// Has no choice until the search looks further: a slice of a stack or another value from outside that a loop reads,
   /// which may be moved before.
-  chosen_last = 1u << 23,
+  chosen_last = 1u << 22,
   /// All of its elements are one number that does not depend on arguments.
-  uniform = 1u << 24,
+  uniform = 1u << 23,
   /// A kernel of the user, whose time nobody knows.
-  of_user = 1u << 25,
+  of_user = 1u << 24,
 };
 inline constexpr std::uint32_t may_be_transparent = transparent | transparent_if_whole;
 } // namespace planner

@@ -32,8 +32,8 @@ struct policy {
   /// Products may be repeated on several devices up to this factor of the work done once. 0: no limit; the price of a
   /// flop decides.
   double repeat = 0;
-  /// How many changes the search tries beyond the first plan that no single change improves; 0: none. It forces each
-  /// product into each of its strategies and improves the rest around it.
+  /// How many changes the search tries beyond the first plan that no single change improves; 0: none. It
+  /// moves each value once for all of its readers, and improves the rest around it.
   int effort = 0;
   /// Whether collectives may overlap with computation.
   bool overlap = true;

@@ -243,7 +243,7 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
   const std::size_t count = list.size();
   for (std::size_t i = 0; i < count; ++i) {
     strategy like_result = list[i], whole = list[i], as_now = list[i];
-    planner::fetch_like_result(m, v, like_result, false);
+    planner::fetch_like_result(m, v, like_result);
     as_now.taken = a.chosen.at[v].taken;
     for (const factor& f : factors) {
       if (!f.is_fetched()) continue;
@@ -259,8 +259,9 @@ constexpr void offer_moved_operands(const planner::cost_model& m, const planner:
   }
 }
 /// The axes of the dims that maps name may be moved to another dim before, so that nothing is fetched.
-constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v, strategy s,
+constexpr void offer_axes_elsewhere(const planner::cost_model& m, planner::assignment& a, std::size_t v,
                                     indexed_vector<strategy>& list) {
+  strategy s = a.chosen.at[v];
   const node& n = m.node_at(v);
   const node_factors factors = m.factors(v);
   axis_list axes;
@@ -298,10 +299,7 @@ constexpr void offer_exchanges(const planner::cost_model& m, planner::assignment
       s.out.clear(factors.items[i].at[in_result]);
   planner::add_with_forwarding(m, a, v, s, list);
   if (!a.looks_further) return;
-  offer_axes_elsewhere(m, a, v, a.chosen.at[v], list);
-  strategy as_it_comes = a.chosen.at[v];
-  planner::project(m, v, 0, planner::produced(m, a, m.node_at(v).in[0]), as_it_comes);
-  if (!as_it_comes.divides_like(a.chosen.at[v])) offer_axes_elsewhere(m, a, v, as_it_comes, list);
+  offer_axes_elsewhere(m, a, v, list);
   offer_moved_operands(m, a, v, list);
 }
 

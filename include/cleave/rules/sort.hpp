@@ -96,7 +96,6 @@ inline constexpr op_rules sort{
     .what = op_class::sort,
     .adjoint = &detail::adjoint_of_sort,
     .factors = &factors_by_name,
-    .traits = planner::forced_in_turn,
     .place = &place_sort,
     .moves = &moves_of_sort,
     .offer = &offer_whole_slices,

@@ -97,7 +97,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
       keep_change(m, a);
       for (std::size_t u : near) a.fresh.at[u] = 1;
       for (int pass = 0; pass < 2; ++pass)
-        for (std::size_t u : near) improve_node(m, a, f, u, no_node);
+        for (std::size_t u : near) improve_node(m, a, f, u);
     });
     if (kept) later = moved_later(m, a);
     else if (fingerprint != 0) in_vain.push_back(fingerprint);

@@ -57,10 +57,7 @@ constexpr bool must_move(const cost_model& m, const assignment& a, std::size_t v
     const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
     if (need.word != own.word && reshard_price(m, u, own, need) > 0) return true;
   }
-  // The next value of a carried value must come back in its layout.
-  if ((m.traits.at[v] & begins_loop) == 0 || m.next_of.at[v] == no_node) return false;
-  const std::size_t u = m.node_at(m.next_of.at[v]).in[0];
-  return (m.traits.at[u] & rematerialised) == 0 && !(produced(m, a, u) == a.chosen.at[v].out);
+  return false;
 }
 
 /// Whether another way to compute a node whose operands are in place might be cheaper: moving its result costs more
@@ -144,8 +141,8 @@ constexpr bool tried_already(const indexed_vector<strategy>& candidates, std::si
 
 /// Improves one node, with its followers. If operands conflict, or work is repeated, a change may pay only together
 /// with its followers. Otherwise the node alone is looked at, which keeps long chains of layers cheap to plan.
-constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, std::size_t held) {
-  if (a.fresh.at[v] == 0 || v == held || is_fixed(m, a, v)) return false;
+constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
+  if (a.fresh.at[v] == 0 || is_fixed(m, a, v)) return false;
   a.fresh.at[v] = 0;
   const bool repeats = m.rule.repeat > 0 && a.flops > a.allowed_flops * (1 + m.limits.equal_work);
   const bool whole_work = m.rule.flop == 0 || (m.traits.at[v] & has_flops) == 0 ||
@@ -153,14 +150,11 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   const double own = a.price.at[v];
   // A product that contracts nothing costs no flops, so that repeating it costs nothing.
   const bool outer = (m.traits.at[v] & has_flops) != 0 && m.flops.at[v] == 0;
-  // The value after a loop has no choice, so that only the carried value can change the cost of moving it.
-  const std::size_t after = (m.traits.at[v] & begins_loop) != 0 ? after_loop(m, v) : no_node;
-  const double moved_after = after != no_node ? a.price.at[after] : 0;
-  const bool together = repeats || !whole_work || outer || moved_after > 0 || must_move(m, a, v);
+  const bool together = repeats || !whole_work || outer || must_move(m, a, v);
   if (!together && !is_promising(m, a, v, own)) return false;
   if (f.searched_before(v)) return false;
   bool changed = false;
-  double spent = together ? saved_at_most(m, a, v) + moved_after : own;
+  double spent = together ? saved_at_most(m, a, v) : own;
   find_candidates(m, a, v, a.candidates);
   // Candidates that were tried since the last one that was taken would fail again.
   std::size_t tried_from = 0;
@@ -173,23 +167,23 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
     if (!try_strategy(m, a, f, v, s, together)) continue;
     changed = true;
     tried_from = i + 1;
-    spent = together ? saved_at_most(m, a, v) + moved_after : a.price.at[v];
+    spent = together ? saved_at_most(m, a, v) : a.price.at[v];
   }
   if (a.chosen.at[v].forwarded != 0 && own > 0 && reduce_earlier(m, a, f, v)) changed = true;
   if (!changed) f.searched_in_vain(v);
   return changed;
 }
 
-/// Improves all nodes, forward and backward, until nothing changes. `held` keeps its strategy.
-constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int sweeps, std::size_t held = no_node) {
+/// Improves all nodes, forward and backward, until nothing changes.
+constexpr void improve(const cost_model& m, assignment& a, fingerprints& f, int sweeps) {
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     bool changed = false;
     hash_neighbourhoods(m, a, f);
     for (std::size_t v = 0; v < m.count; ++v)
-      if (a.fresh.at[v] != 0 && improve_node(m, a, f, v, held)) changed = true;
+      if (a.fresh.at[v] != 0 && improve_node(m, a, f, v)) changed = true;
     if (changed) hash_neighbourhoods(m, a, f);
     for (std::size_t v = m.count; v-- > 0;)
-      if (a.fresh.at[v] != 0 && improve_node(m, a, f, v, held)) changed = true;
+      if (a.fresh.at[v] != 0 && improve_node(m, a, f, v)) changed = true;
     if (!changed) break;
   }
 }

@@ -33,14 +33,6 @@ constexpr std::size_t carried_by(const cost_model& m, std::size_t u) {
   return m.operand.at[m.first_slot.at[m.operand.at[m.first_slot.at[u]]] + 1];
 }
 
-/// Lets an exchange read its operands in the layout of its result if that reduces the bytes, those of moving the
-/// operands included.
-constexpr void fetch_like_result_if_cheaper(const cost_model& m, const assignment& a, std::size_t v, strategy& s) {
-  strategy moved = s;
-  fetch_like_result(m, v, moved, true);
-  if (!(moved == s) && valid(m, v, moved) && least_price(m, a, v, moved) < least_price(m, a, v, s)) s = moved;
-}
-
 /// Computes the operands of changed nodes, from the `first`-th change on, in the layouts that are needed.
 constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t first) {
   const std::size_t end = a.undo.count;
@@ -62,7 +54,6 @@ constexpr void pull_operands(const cost_model& m, assignment& a, std::size_t fir
       s.partial_operands = 0;
       fetch_from_own_layout(m, a, u, s);
       derive_unreduced(m.node_at(u), s);
-      if (m.rule.effort > 0) fetch_like_result_if_cheaper(m, a, u, s);
       if (valid(m, u, s) && (!product || !repeats_too_much(m, a, u, s))) set_strategy(m, a, u, s);
     }
   }
@@ -130,7 +121,7 @@ constexpr bool move_earlier(const cost_model& m, assignment& a, fingerprints& f)
   const int most = m.rule.effort > 0 ? m.rule.effort : m.limits.pulled_at_most;
   for (std::size_t v = m.count; v-- > 0;) {
     if (is_fixed(m, a, v) || (a.price.at[v] == 0 && !must_move(m, a, v))) continue;
-    // A product has many strategies, of which search_wider has tried each.
+    // A product has many strategies: only for the fewest bytes.
     if (m.rule.effort == 0 && (m.traits.at[v] & contracting) != 0) continue;
     find_candidates(m, a, v, a.candidates);
     bool better = false;

@@ -34,7 +34,7 @@ constexpr double price_of_shared_copies(const cost_model& m, const assignment& a
 
 /// Lets products whose operand is also moved for other readers read it in the way that would be cheapest without these,
 /// and improves the others: one alone saves nothing as long as the operand is moved for another one. Keeps cheaper
-/// plans. For policies that do not ask for effort; search_wider tries all ways of all products.
+/// plans.
 constexpr void read_apart(const cost_model& m, assignment& a, fingerprints& f) {
   double best = 0;
   indexed_vector<strategy> ways;
@@ -72,7 +72,7 @@ constexpr void read_apart(const cost_model& m, assignment& a, fingerprints& f) {
           a.fresh.at[u] = 1;
           // It was searched with other neighbours.
           f.valid.at[u] = 0;
-          improve_node(m, a, f, u, v);
+          if (u != v) improve_node(m, a, f, u);
         }
     });
   }

@@ -38,34 +38,6 @@ constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best,
   return false;
 }
 
-/// Forces each product and look-up into each of its strategies, improves the rest around it, and keeps changes that
-/// make the total cheaper.
-constexpr void search_wider(const cost_model& m, assignment& a, fingerprints& f) {
-  a.tries = 0;
-  double best = total_price(m, a);
-  indexed_vector<strategy> ways;
-  for (std::size_t v = 0; v < m.count; ++v) {
-    if ((m.traits.at[v] & forced_in_turn) == 0 || best == 0) continue;
-    ways.clear();
-    add_all_ways(m, a, v, ways);
-    for (const strategy& s : ways) {
-      if (a.tries > m.rule.effort) return;
-      // Its operands alone must not cost more than all there is to gain around it, nor may work be repeated too often.
-      if (s == a.chosen.at[v] || repeats_too_much(m, a, v, s) || least_price(m, a, v, s) >= saved_at_most(m, a, v))
-        continue;
-      keep_if_cheaper(m, a, best, [&] {
-        begin_change(a);
-        ripple(m, a, v, s, true);
-        keep_change(m, a);
-        a.fresh.assign(m.count, 1);
-        improve(m, a, f, 1, v);
-        a.fresh.assign(m.count, 1);
-        improve(m, a, f, 1);
-      });
-    }
-  }
-}
-
 /// Lets every device compute all of the values that are made of constants and indices alone, if some of them move and
 /// that is cheaper.
 constexpr void compute_everywhere(const cost_model& m, assignment& a) {
