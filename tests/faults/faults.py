@@ -209,7 +209,7 @@ f = "plan/search/find_tie.hpp"
 statement(f, "if (!tie) continue;", "continue;", "unit:Search.*")
 f = "plan/search/fingerprint.hpp"
 expression(f, "list.at[i] == own", "true", "oracle")
-f = "plan/search/wider.hpp"
+f = "plan/search/forced.hpp"
 statement(f, "a.flops = flops;")
 f = "plan/partition.hpp"
 statement(f, "detail::adopt_result_order(g);", "", "unit:*")
@@ -240,7 +240,7 @@ expression(f, "s.joined || (s.pieces != 0 && go_together(steps_[position - 1], s
 f = "plan/lower/overlap_moves.hpp"
 expression(f, "added < 0 || added >= apart", "added < 0", "unit:Lower.*")
 statement(f, "order.wait_at(position, i);", "", "unit:Lower.*")
-f = "plan/lower/combine.hpp"
+f = "plan/lower/overlap_exchanges.hpp"
 expression(f, "steps[first].axes != steps[late].axes", "false", "unit:Lower.*")
 expression(f, "steps[i].in_loop == steps[late].in_loop", "true", "unit:Lower.*")
 expression(f, "(buffers[steps[first].out].form == form::halo) != halo", "false", "unit:Verify.*")
@@ -249,7 +249,7 @@ f = "plan/lower/place.hpp"
 expression(f, "v.by.move == kind::all_reduce && f.uses[from] == 1", "v.by.move == kind::all_reduce")
 expression(f, "m.storages[m.of[from]].role != role::input", "true")
 expression(f, "!in.g.outputs_pinned || same_order(p.values[p.results[r]].type, in.g.output_types[r])", "true")
-f = "plan/lower/combine.hpp"
+f = "plan/lower/overlap_exchanges.hpp"
 expression(f, "memory[steps[i].out] != own", "true")
 expression(f, "steps[i].in_loop == late.in_loop", "true", "unit:Lower.*")
 f = "plan/lower/fuse.hpp"

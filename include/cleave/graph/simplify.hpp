@@ -8,7 +8,6 @@
 #include <cleave/graph/order.hpp>
 #include <cleave/graph/permute_earlier.hpp>
 #include <cleave/graph/permute_later.hpp>
-#include <cleave/graph/shift_earlier.hpp>
 
 #include <bit>
 #include <optional>

@@ -4,7 +4,6 @@
 
 #include <cleave/plan/choose.hpp>
 #include <cleave/plan/lower/allocate.hpp>
-#include <cleave/plan/lower/combine.hpp>
 #include <cleave/plan/lower/emit.hpp>
 #include <cleave/plan/lower/join_passes.hpp>
 #include <cleave/plan/lower/overlap_exchanges.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/search/wider.hpp>
+#include <cleave/plan/search/forced.hpp>
 #include <cleave/rules/view.hpp>
 
 namespace cleave { inline namespace v0 { namespace planner {
