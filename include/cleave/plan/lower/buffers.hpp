@@ -17,6 +17,17 @@ struct emitted {
   indexed_vector<storage> storages{};
 };
 
+/// Whether a step reads some memory.
+constexpr bool reads(const emitted& e, const step& s, std::size_t memory) {
+  for (std::size_t k = 0; k < s.in.count; ++k)
+    if (e.memory.at[s.in.items[k]] == memory) return true;
+  return false;
+}
+/// Whether it reads or writes it.
+constexpr bool touches(const emitted& e, const step& s, std::size_t memory) {
+  return reads(e, s, memory) || (writes(s) && e.memory.at[s.out] == memory);
+}
+
 /// A value whose operands are visited, from operand `next` on; -1: it was not visited yet.
 struct visited_value {
   std::size_t value;

@@ -106,12 +106,7 @@ class pass_joining {
     return false;
   }
   constexpr bool overwrites(const step& a, const step& b) const {
-    if (!writes(a)) return false;
-    const std::size_t written = memory_of(a.out);
-    if (writes(b) && memory_of(b.out) == written) return true;
-    for (std::size_t k = 0; k < b.in.count; ++k)
-      if (memory_of(b.in.items[k]) == written) return true;
-    return false;
+    return writes(a) && touches(e_, b, memory_of(a.out));
   }
 
   /// Joins maps or passes until the pass is within the limits again; false if there are no such.

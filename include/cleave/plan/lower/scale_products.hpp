@@ -87,11 +87,6 @@ constexpr bool scales_product(const program& p, const step& m, std::uint16_t pro
   return (known[m.ops - 1u].form & of_product) != 0;
 }
 
-constexpr bool touches(const emitted& e, const step& s, std::size_t memory) {
-  for (std::size_t k = 0; k < s.in.count; ++k)
-    if (e.memory[s.in.items[k]] == memory) return true;
-  return writes(s) && e.memory[s.out] == memory;
-}
 /// By memory: how many steps touch it, and the last one.
 struct memory_uses {
   indexed_vector<std::size_t> steps{}, last{};

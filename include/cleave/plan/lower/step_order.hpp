@@ -151,13 +151,7 @@ class step_order {
     if (!is_pass(i)) return false;
     const std::size_t written = e_.memory[steps_[i].out];
     for (std::size_t k = first; k <= last; ++k)
-      if (reads(steps_[k], written)) return true;
-    return false;
-  }
-  constexpr bool reads(const step& s, std::size_t memory) const {
-    const std::size_t* const of = e_.memory.data();
-    for (std::size_t k = 0; k < s.in.count; ++k)
-      if (of[s.in.items[k]] == memory) return true;
+      if (reads(e_, steps_[k], written)) return true;
     return false;
   }
   constexpr std::size_t begin_of_loop(std::size_t i) const {
@@ -180,8 +174,7 @@ class step_order {
     const std::size_t* const of = e_.memory.data();
     for (std::size_t k = first; k < end; ++k) {
       const step& other = steps[k];
-      for (std::size_t m = 0; m < other.in.count; ++m)
-        if (of[other.in.items[m]] == to) return true;
+      if (reads(e_, other, to)) return true;
       if (other.kind == step_kind::loop_begin || other.kind == step_kind::loop_end) continue;
       // A wait writes the result of its move.
       const std::size_t written = of[other.out];
