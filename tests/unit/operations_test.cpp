@@ -3,12 +3,15 @@
 //
 // Operations of the user in the planner, the evaluator and the simulator.
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/loops.hpp>
 #include <cleave/expr/operation.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/stencil/field.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace CLEAVE_SOURCE {
@@ -102,6 +105,168 @@ TEST(Operations, MeanWhatTheyComputeOnEveryMesh) {
         ASSERT_NEAR(meant[i], before + x.data[i], 1e-12);
         ASSERT_NEAR(smooth[i], std::log(1 + std::exp(2 * x.data[i])) + 1, 1e-12);
       }
+    }
+}
+
+/// Weights the elements within a width along both dims, or all within a box, by their distance.
+template <int Width, bool Corners>
+struct weighted {
+  static constexpr std::string_view name = "weighted";
+  static constexpr int halo = Width;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+  static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& out) {
+    const auto& x = in[0];
+    const std::int64_t line = x.before[1] + x.local[1] + x.after[1];
+    for (std::int64_t i = 0; i < out.local[0]; ++i)
+      for (std::int64_t j = 0; j < out.local[1]; ++j) {
+        double total = 0;
+        for (int a = -Width; a <= Width; ++a)
+          for (int b = -Width; b <= Width; ++b)
+            if (Corners || a == 0 || b == 0)
+              total += (1 + 0.1 * a + 0.01 * b) * x.data[(i + x.before[0] + a) * line + j + x.before[1] + b];
+        out.data[i * out.local[1] + j] = total;
+      }
+  }
+};
+template <int Width, bool Corners, const auto& Faces>
+constexpr cleave::function weigh([](auto x) {
+  namespace st = cleave::stencil;
+  const auto y = x * 2;
+  if constexpr (Corners)
+    return cleave::call<weighted<Width, true>>(cleave::whole(),
+                                               st::box<Width>(y, st::along(row, Faces), st::along(time_dim, Faces))) +
+           y;
+  else
+    return cleave::call<weighted<Width, false>>(cleave::whole(),
+                                                st::star<Width>(y, st::along(row, Faces), st::along(time_dim, Faces))) +
+           y;
+});
+/// The same by hand, on one device. `inside`: the index that an index outside of the dim stands for; -1: 0.
+template <int Width, bool Corners>
+std::vector<double> weighted_by_hand(const cleave::host_array& x, std::int64_t (*inside)(std::int64_t, std::int64_t)) {
+  const std::int64_t n = x.extents[0], m = x.extents[1];
+  std::vector<double> made(x.data.size());
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < m; ++j) {
+      double total = 0;
+      for (int a = -Width; a <= Width; ++a)
+        for (int b = -Width; b <= Width; ++b) {
+          const std::int64_t k = inside(i + a, n), l = inside(j + b, m);
+          if ((Corners || a == 0 || b == 0) && k >= 0 && l >= 0)
+            total += (1 + 0.1 * a + 0.01 * b) * 2 * x.data[static_cast<std::size_t>(k * m + l)];
+        }
+      made[static_cast<std::size_t>(i * m + j)] = total + 2 * x.data[static_cast<std::size_t>(i * m + j)];
+    }
+  return made;
+}
+template <int Width, bool Corners, const auto& Faces>
+void check_halos(std::int64_t (*inside)(std::int64_t, std::int64_t)) {
+  using Both = f64<mesh(row / data, time_dim / model)>;
+  constexpr auto both = cleave::plan<Both(Both)>(weigh<Width, Corners, Faces>);
+  constexpr auto one = cleave::plan<X(X)>(weigh<Width, Corners, Faces>);
+  static_assert(one.count(kind::exchange) == 1 && one.collectives() == 1);
+  const cleave::graph g =
+      cleave::recording<typename std::remove_cvref_t<decltype(weigh<Width, Corners, Faces>)>::body_type,
+                        Both(Both)>::record();
+  for (std::int64_t rows : {3, 5, 8})
+    for (std::int64_t devices : {1, 2, 3})
+      for (std::int64_t others : {1, 2}) {
+        const cleave::sizes at = both.sized({row = rows, time_dim = 7, data = devices, model = others});
+        cleave::shape extents;
+        extents.rank = 2;
+        extents[0] = rows;
+        extents[1] = 7;
+        cleave::host_array x(extents);
+        for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = std::sin(static_cast<double>(i));
+        const auto wanted = weighted_by_hand<Width, Corners>(x, inside);
+        EXPECT_EQ(evaluate(g, at, std::array{x})[0].data, wanted);
+        EXPECT_EQ(simulated_result(both, at, x), wanted);
+        EXPECT_EQ(simulated_result(one, one.sized({row = rows, time_dim = 7, data = devices, model = 1}), x), wanted);
+      }
+}
+TEST(Operations, ReadNeighboursAroundTheirShards) {
+  using cleave::stencil::periodic, cleave::stencil::zero_gradient, cleave::stencil::reflecting;
+  const auto ring = [](std::int64_t i, std::int64_t n) { return (i + 2 * n) % n; };
+  const auto edge = [](std::int64_t i, std::int64_t n) { return std::clamp<std::int64_t>(i, 0, n - 1); };
+  const auto mirror = [](std::int64_t i, std::int64_t n) { return i < 0 ? -i : i < n ? i : 2 * n - 2 - i; };
+  check_halos<1, false, periodic>(ring);
+  check_halos<2, true, periodic>(ring);
+  check_halos<1, true, zero_gradient>(edge);
+  check_halos<2, false, reflecting>(mirror);
+}
+
+/// A sweep of Gauss-Seidel over the elements of one colour, in place.
+template <int Colour>
+struct relaxed {
+  static constexpr std::string_view name = "relaxed";
+  static constexpr int halo = 1;
+  static constexpr bool in_place = true;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+  static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& u) {
+    const std::int64_t line = u.before[1] + u.local[1] + u.after[1];
+    for (std::int64_t i = 0; i < u.local[0]; ++i)
+      for (std::int64_t j = 0; j < u.local[1]; ++j) {
+        double* const x = u.data + (i + u.before[0]) * line + j + u.before[1];
+        if ((u.offset[0] + i + u.offset[1] + j) % 2 == Colour)
+          *x = 0.25 * (x[-line] + x[line] + x[-1] + x[1] + in[1].data[i * u.local[1] + j]);
+      }
+  }
+};
+/// Doubles its operand in place.
+struct doubled_in_place {
+  static constexpr std::string_view name = "doubled_in_place";
+  static constexpr bool in_place = true;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+  static void reference(std::span<const cleave::reference_shard>, const cleave::reference_shard& u) {
+    for (std::int64_t i = 0; i < u.local.elements(); ++i) u.data[i] *= 2;
+  }
+};
+constexpr auto sweep = [](auto u, auto f) {
+  namespace st = cleave::stencil;
+  const auto around = [](auto x) {
+    return st::star<1>(x, st::along(row, st::zero_gradient), st::along(time_dim, st::periodic));
+  };
+  const auto red = cleave::call<relaxed<0>>(cleave::whole(), around(u), f);
+  return cleave::call<relaxed<1>>(cleave::whole(), around(red), f);
+};
+TEST(Operations, ChangeTheirFirstOperandInPlace) {
+  using Both = f64<mesh(row / data, time_dim / model)>;
+  constexpr cleave::function twice([](auto u, auto f) {
+    const auto scaled = u * 0.5;
+    const auto more = cleave::call<doubled_in_place>(cleave::whole(), scaled);
+    return sweep(cleave::repeat_times(2, more, [f](auto v) { return sweep(v, f); }), f) + scaled;
+  });
+  constexpr auto plan = cleave::plan<Both(Both, Both)>(twice);
+  const cleave::graph g = cleave::recording<decltype(twice)::body_type, Both(Both, Both)>::record();
+  for (std::int64_t rows : {4, 6, 9})
+    for (std::int64_t devices : {1, 2, 3, 4}) {
+      const cleave::sizes at = plan.sized({row = rows, time_dim = 6, data = devices, model = 2});
+      cleave::shape extents;
+      extents.rank = 2;
+      extents[0] = rows;
+      extents[1] = 6;
+      cleave::host_array u(extents), f(extents);
+      for (std::size_t i = 0; i < u.data.size(); ++i) {
+        u.data[i] = std::sin(static_cast<double>(i));
+        f.data[i] = std::cos(static_cast<double>(i));
+      }
+      std::vector<double> x = u.data;
+      for (int n = 0; n < 6; ++n)
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < 6; ++j) {
+            const auto at_index = [&](std::int64_t k, std::int64_t l) -> double& {
+              return x[static_cast<std::size_t>(std::clamp<std::int64_t>(k, 0, rows - 1) * 6 + (l + 6) % 6)];
+            };
+            if ((i + j) % 2 == n % 2)
+              at_index(i, j) = 0.25 * (at_index(i - 1, j) + at_index(i + 1, j) + at_index(i, j - 1) +
+                                       at_index(i, j + 1) + f.data[static_cast<std::size_t>(i * 6 + j)]);
+          }
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] += 0.5 * u.data[i];
+      EXPECT_EQ(evaluate(g, at, std::array{u, f})[0].data, x);
+      const cleave::simulated got = simulate(plan.thawed(), at, std::array{u, f});
+      EXPECT_EQ(got.problem, "");
+      EXPECT_EQ(got.results[0].data, x);
+      EXPECT_EQ(got.bytes, cleave::bytes(plan.thawed(), at));
     }
 }
 

@@ -54,9 +54,16 @@ CLEAVE_FAULT(iterations_not_known,
              "a loop whose number of iterations is known only at run time has no derivative; use scan or custom_vjp")
 CLEAVE_FAULT(rank_too_high, "a tensor has at most 8 dims")
 CLEAVE_FAULT(window_open, "this dim needs a fixed extent, because the plan depends on it")
-CLEAVE_FAULT(neighbour_too_far,
-             "a stencil reads a neighbour outside of the neighbourhood of its field: it lies farther away than the "
-             "width, or on a diagonal of a star")
+CLEAVE_FAULT(
+    neighbour_too_far,
+    "a stencil or a kernel reads a neighbour outside of the neighbourhood of its field: it lies farther away than the "
+    "width, or on a diagonal of a star")
+CLEAVE_FAULT(
+    halo_of_kernel,
+    "a kernel on shards reads neighbours along at most three dims, and beyond the faces of a dim those of "
+    "periodic, zero_gradient, reflecting or fixed(0), the same at both faces; other conditions are the kernel's")
+CLEAVE_FAULT(in_place_differs,
+             "a kernel that works in place gives its first operand back: with the same element type, dims and layout")
 CLEAVE_FAULT(step_too_small,
              "steps, strides, dilations and repeat counts must be at least 1, paddings and widths at least 0, and a "
              "slice must begin and end within the dim, and begin before its end")

@@ -20,6 +20,7 @@ constexpr placed_op placed(const cost_model& m, std::size_t v, const strategy& s
   for (int k = 0; k < n.arity; ++k) o.in[k] = {&m.node_at(n.in[k]).type, required(m, v, s, k)};
   o.out = {&n.type, s.out};
   o.maps = maps_of(m.g, n);
+  o.halos = halos_of(m.g, n);
   o.user = n.user;
   if (const op_rules& rules = m.rules(v); rules.place.given) rules.place.call(n, s, o);
   return o;

@@ -23,7 +23,8 @@ struct placed_op {
   tensor in[max_arity]{};
   int arity = 0;
   tensor out{};
-  indexed_span<const dim_map> maps{};
+  /// halos: of a node alone. The steps of its program before it fetch them.
+  indexed_span<const dim_map> maps{}, halos{};
   /// The dim along which it sorts, adds up or looks up.
   dim_id along = no_dim;
   /// The axes over which its step communicates.

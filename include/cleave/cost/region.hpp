@@ -23,6 +23,7 @@ struct region_shape {
   layout taken{}, made{};
   static_vector<dim_map, 3> maps{};
   std::uint32_t parts = all_region_parts;
+  friend constexpr bool operator==(const region_shape&, const region_shape&) = default;
 };
 
 /// Whether the dim of the blocks is the operand's own, so that there is a before and an after.
@@ -59,6 +60,25 @@ constexpr std::uint32_t halo_parts(const region_shape& r) {
     if (!center && !again) parts |= r.parts & 1u << part;
   }
   return parts;
+}
+
+/// The region around the shards of operand k of a user's kernel; without maps: the kernel reads none.
+constexpr region_shape region_of_operand(indexed_span<const dim_map> halos, int k, const tensor_type& type,
+                                         const layout& where) {
+  region_shape r{type, where, where, {}, 0};
+  bool alone = false;
+  for (const dim_map& m : halos) {
+    if (m.operand != k) continue;
+    r.maps.push_back(m);
+    r.maps.back().operand = 0;
+    alone = m.alone;
+  }
+  for (std::uint32_t part = 0; part < parts_of(r.maps.size()); ++part) {
+    int beside = 0;
+    for (std::size_t m = 0; m < r.maps.size(); ++m) beside += digit_of(part, m) != 1 ? 1 : 0;
+    if (beside < 2 || !alone) r.parts |= 1u << part;
+  }
+  return r;
 }
 
 /// The same as for other exchanges; elements that two parts need count twice.

@@ -17,6 +17,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -27,11 +28,27 @@ struct shard {
   cleave::element element = element::none;
   /// The extents of the whole tensor and of this part, and the global index at which the part begins.
   shape global{}, local{}, offset{};
+  /// How many elements of a halo the View has before and after the part along each dim: element i of the part is at
+  /// index i + before. Of a star, the corners have no defined values.
+  shape before{}, after{};
   void* data = nullptr;
   /// The dims by name: `in[0].dims.find(time)` is the position of a dim.
   shard_dims dims{};
 
-  /// The part as a View: `in[0].view<const float**>()`. Throws view_error for another element type or rank.
+  /// Whether the part, or its halo, reaches the first element of the tensor along a dim, so that elements i with
+  /// offset + i < 0 are outside of the domain. A tensor without the dim, and an empty part, have no face.
+  bool at_low_face(dim_ref d) const {
+    const int i = dims.find(d);
+    return i >= 0 && local[i] > 0 && offset[i] <= std::max<std::int64_t>(before[i] - 1, 0);
+  }
+  /// The same for the last element.
+  bool at_high_face(dim_ref d) const {
+    const int i = dims.find(d);
+    return i >= 0 && local[i] > 0 && offset[i] + local[i] + std::max<std::int64_t>(after[i] - 1, 0) >= global[i];
+  }
+
+  /// The part and its halo as a View: `in[0].view<const float**>()`. Throws view_error for another element type or
+  /// rank.
   template <class Data>
   auto view() const {
     using view_type = Kokkos::View<Data, Kokkos::LayoutRight, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
@@ -41,7 +58,7 @@ struct shard {
       raise<view_error>(wording::shard_element(name_of(element), name_of(element_of<value_type>)));
     if (rank != local.rank) raise<view_error>(wording::view_rank(local.rank, rank));
     return [&]<int... I>(std::integer_sequence<int, I...>) {
-      return view_type(as<typename view_type::value_type>(data), as_size(local[I])...);
+      return view_type(as<typename view_type::value_type>(data), as_size(before[I] + local[I] + after[I])...);
     }(std::make_integer_sequence<int, rank>{});
   }
 };

@@ -122,32 +122,67 @@ constexpr result_layout<T, sharding<Mesh, Unreduced, Placements...>> result(
   return {{file, line}};
 }
 
+/// An operand of a kernel on shards, and how far the kernel reads around its shards along some dims.
+struct kernel_operand {
+  operand it;
+  /// Elements around a shard, along each dim on both sides.
+  std::int64_t width = 0;
+  static_vector<dim_map, 3> halo{};
+  /// A dim along which there can be none.
+  std::string_view refused{};
+
+  constexpr kernel_operand(const operand& x) : it(x) {}
+};
+
 namespace detail {
 
 template <class Op, class Whole, class Result>
 struct shard_call {
   source where{};
 
-  template <std::convertible_to<operand>... X>
+  template <class X>
+  static constexpr bool has_halo = requires(const X& x) { x.as_kernel_operand(); };
+  template <class X>
+  static constexpr bool takes = has_halo<X> || std::convertible_to<X, operand>;
+  template <class X>
+  static constexpr kernel_operand operand_of(const X& x) {
+    if constexpr (has_halo<X>) return x.as_kernel_operand();
+    else return operand(x);
+  }
+  template <class... X>
+    requires(takes<X> && ...)
   constexpr value operator()(const X&... x) const {
-    const std::array<operand, sizeof...(X)> args{operand(x)...};
+    const std::array<kernel_operand, sizeof...(X)> args{operand_of(x)...};
     std::array<value, sizeof...(X)> values{};
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = args[i].from;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = args[i].it.from;
     recorder& in = *values[0].in;
     for (const value& v : values)
       if (!v.ok()) return v;
+    indexed_vector<dim_map> halos;
+    std::int64_t least = 0;
+    for (const kernel_operand& a : args)
+      if (!a.refused.empty()) return in.fail(fault::halo_of_kernel, Op::name, where, a.refused);
+    for (std::size_t i = 0; i < args.size(); ++i)
+      for (dim_map m : args[i].halo) {
+        m.operand = narrowed(i);
+        halos.push_back(m);
+        if (least == 0 || args[i].width < least) least = args[i].width;
+      }
+    if constexpr (requires { Op::halo; })
+      if (least < Op::halo) return in.fail(fault::neighbour_too_far, Op::name, where, {}, {}, Op::halo, least);
+    const indexed_span<const dim_map> all(halos.data(), halos.size());
     if constexpr (sizeof...(X) > max_arity) {
       return in.fail(fault::operand_count, Op::name, where, {}, {}, max_arity, sizeof...(X));
     } else if constexpr (requires { typename Result::sharding_type; }) {
       return detail::recorded_local_call(in, shard_operation<Op>, values, element_of<typename Result::element_type>,
-                                         typename Result::sharding_type{}, where);
+                                         typename Result::sharding_type{}, where, all);
     } else if constexpr (std::is_void_v<Result>) {
-      return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims, in.at(values[0]).type, where);
+      return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims, in.at(values[0]).type, where, all);
     } else {
       return detail::recorded_call(in, shard_operation<Op>, values, Whole::dims,
                                    detail::type_named(in, element_of<typename Result::element_type>, Result::dims,
                                                       where),
-                                   where);
+                                   where, all);
     }
   }
 };

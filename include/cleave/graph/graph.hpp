@@ -100,6 +100,8 @@ struct dim_map {
   /// The operand that holds an offset known when the step runs, and its factor; 0: none.
   std::uint8_t at_run_time = 0;
   std::int8_t sign = 0;
+  /// Of a halo: without elements that are outside of the block along another dim too.
+  bool alone = false;
   friend constexpr bool operator==(const dim_map&, const dim_map&) = default;
 };
 
@@ -178,6 +180,9 @@ struct node {
   /// Operations that take each element from another index: their maps, in the graph's table.
   std::uint16_t first_map = 0;
   std::uint8_t maps = 0;
+  /// call: how far the kernel reads around its shards: maps as those of a region, in the graph's table.
+  std::uint16_t first_halo = 0;
+  std::uint8_t halos = 0;
   /// sort, argsort: in descending order. cumulative: from the last index on; and without the element itself.
   bool backwards = false, exclusive = false;
   /// The innermost loop that it is part of, 0 if none: the deepest one of its operands, so that loop-invariant values
@@ -227,6 +232,10 @@ struct graph {
 /// The maps of an operation that takes each element from another index.
 constexpr indexed_span<const dim_map> maps_of(const graph& g, const node& n) {
   return indexed_span(g.maps).subspan(n.first_map, n.maps);
+}
+/// How far a user's kernel reads around its shards.
+constexpr indexed_span<const dim_map> halos_of(const graph& g, const node& n) {
+  return indexed_span(g.maps).subspan(n.first_halo, n.halos);
 }
 
 /// Sizes for which a plan is priced or run: of every axis of the mesh and of every dim of the graph.

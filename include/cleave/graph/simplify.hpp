@@ -28,12 +28,14 @@ constexpr bool same_kernel(const user_entry* a, const user_entry* b) {
 constexpr bool same_operation(const node& a, const node& b, const indexed_vector<dim_map>& maps) {
   // By their bits: 0 and -0 are two numbers.
   if (a.code != b.code || std::bit_cast<std::uint64_t>(a.scalar) != std::bit_cast<std::uint64_t>(b.scalar) ||
-      a.arity != b.arity || a.maps != b.maps || a.loop != b.loop)
+      a.arity != b.arity || a.maps != b.maps || a.halos != b.halos || a.loop != b.loop)
     return false;
   for (int k = 0; k < a.arity; ++k)
     if (a.in.items[k] != b.in.items[k]) return false;
   for (std::uint8_t m = 0; m < a.maps; ++m)
     if (!(maps[a.first_map + m] == maps[b.first_map + m])) return false;
+  for (std::uint8_t m = 0; m < a.halos; ++m)
+    if (!(maps[a.first_halo + m] == maps[b.first_halo + m])) return false;
   return a.type == b.type && a.over.word == b.over.word && a.combine == b.combine && a.which == b.which &&
          a.pin.word == b.pin.word && a.pinned == b.pinned && same_kernel(a.user, b.user) && a.local == b.local &&
          a.backwards == b.backwards && a.exclusive == b.exclusive && a.of == b.of;

@@ -30,6 +30,13 @@ struct shard_dims {
   }
 };
 namespace detail {
+/// The extents of the array of a shard and its halo.
+template <class Shard>
+constexpr shape extents_with_halo(const Shard& s) {
+  shape all = s.local;
+  for (int i = 0; i < all.rank; ++i) all[i] += s.before[i] + s.after[i];
+  return all;
+}
 /// The dims of a type in the table of its graph or program.
 template <class Table>
 constexpr shard_dims named_dims(const tensor_type& type, const Table& table) {
@@ -39,9 +46,10 @@ constexpr shard_dims named_dims(const tensor_type& type, const Table& table) {
 }
 } // namespace detail
 
-/// A shard in the plain evaluator and the simulator, which compute in doubles: LayoutRight, with `local` extents.
+/// A shard in the plain evaluator and the simulator, which compute in doubles: LayoutRight, with `local` extents and
+/// the halo before and after it.
 struct reference_shard {
-  shape global{}, local{}, offset{};
+  shape global{}, local{}, offset{}, before{}, after{};
   double* data = nullptr;
   shard_dims dims{};
 };
@@ -69,6 +77,8 @@ struct user_entry {
   /// whole extents.
   void (*on_shards)(const local_context&, std::span<const shard>, const shard&) = nullptr;
   void (*reference)(std::span<const reference_shard>, const reference_shard&) = nullptr;
+  /// On shards: the result begins as the first operand, perhaps in its memory, and the kernel changes it.
+  bool in_place = false;
   optional_function<std::int64_t(indexed_span<const shape>, indexed_span<const shape>, const axis_sizes&)> bytes{};
   /// On shards: the floating-point operations of all devices, from the whole extents of its operands and its result and
   /// from the result's dims. Null: the planner may repeat the work.
@@ -192,6 +202,7 @@ inline constexpr user_entry shard_operation = [] {
   e.name = Op::name;
   e.on_shards = &shard_function<Op>::run;
   if constexpr (requires { &Op::reference; }) e.reference = &Op::reference;
+  if constexpr (requires { Op::in_place; }) e.in_place = Op::in_place;
   if constexpr (requires { &Op::bytes; }) e.bytes = &shard_function<Op>::bytes;
   if constexpr (requires { &Op::flops; }) e.flops = &shard_function<Op>::flops;
   if constexpr (requires(const local_context& c, std::span<const shard> all) { Op::workspace(c, all); })

@@ -23,6 +23,23 @@ template <class Maps>
   return all;
 }
 
+/// Tells a kernel of the user its part of a buffer, and how far the buffer reaches around it.
+template <class Shard, class Maps>
+[[gnu::cold]] constexpr void tell_extents(Shard& told, const buffer& b, const Maps& maps, const sizes& s,
+                                          const coordinates& at) {
+  const box all = indices_of(b, maps, s, at);
+  told.global = shape_of(b.type, s);
+  told.local.rank = told.offset.rank = told.before.rank = told.after.rank = all.rank;
+  for (int i = 0; i < all.rank; ++i) {
+    const range own = held(s[b.type[i]], b.where[i], at, s.axes);
+    told.local[i] = own.size();
+    told.offset[i] = own.begin;
+    if (own.size() == 0) continue;
+    told.before[i] = own.begin - all[i].begin;
+    told.after[i] = all[i].end - own.end;
+  }
+}
+
 /// The indices of one part of a halo.
 template <class Maps>
 [[gnu::cold]] constexpr box part_of_halo(const buffer& b, std::uint32_t part, const Maps& maps, const sizes& s,

@@ -55,8 +55,10 @@ constexpr bool end_exchange(memory_state& m, const step& wait) {
   last = brought;
   return true;
 }
-/// Whether a step may write over operand `k`: element by element, or as an all-reduce in place.
+/// Whether a step may write over operand `k`: element by element, as an all-reduce in place, or as a kernel of the user
+/// that works in place.
 constexpr bool works_in_place(const step& s, std::size_t k) {
+  if (s.kind == step_kind::call) return s.user->in_place && k == 0;
   return s.kind == step_kind::map || s.move == kind::all_reduce || (is_scaled(s) && k >= 2);
 }
 /// Whether a map can run in one pass with the step before it: they have the same loop, operands and list of operations,

@@ -329,10 +329,15 @@ class recorder : public graph_writer {
     n.code = code;
     n.type = result;
     if (!take_operands(n, args, where)) return {this, no_node};
-    n.first_map = narrowed(made_.maps.size());
     n.maps = narrowed(maps.size());
-    for (const dim_map& m : maps) made_.maps.push_back(m);
+    n.first_map = keep_maps(maps);
     return push(n);
+  }
+  /// Appends maps to the graph's table; returns the place of the first.
+  constexpr std::uint16_t keep_maps(indexed_span<const dim_map> maps) {
+    const std::uint16_t first = narrowed(made_.maps.size());
+    for (const dim_map& m : maps) made_.maps.push_back(m);
+    return first;
   }
   /// The id of a dim that a value has; -1 after a fault.
   constexpr int dim_of(value x, dim_ref d, std::string_view op, source where) {

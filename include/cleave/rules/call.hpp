@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
+#include <cleave/cost/region.hpp>
 #include <cleave/ops/user.hpp>
 #include <cleave/program/step.hpp>
 #include <cleave/rules/annotation.hpp>
@@ -11,9 +12,21 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
+/// Records a kernel and how far it reads around its shards.
+constexpr value push_call(recorder& in, node& n, indexed_span<const dim_map> halos) {
+  const node& first = in.made().nodes[n.in[0]];
+  const layout there = rules::annotation_of(first) == rules::annotation::moved_layout ? first.pin : layout{};
+  if (n.user->in_place && (n.type != first.type || (n.local && n.pin != there)))
+    return in.fail(fault::in_place_differs, n.user->name, n.where);
+  n.halos = narrowed(halos.size());
+  n.first_halo = in.keep_maps(halos);
+  return in.push(n);
+}
+
 /// A user's kernel on shards. Dims in `whole` are gathered. The others have the same sharding wherever they appear.
 constexpr value recorded_call(recorder& in, const user_entry& user, indexed_span<const value> args,
-                              indexed_span<const dim_ref> whole, const tensor_type& result, source where) {
+                              indexed_span<const dim_ref> whole, const tensor_type& result, source where,
+                              indexed_span<const dim_map> halos = {}) {
   node n;
   n.code = op::call;
   n.user = &user;
@@ -26,12 +39,12 @@ constexpr value recorded_call(recorder& in, const user_entry& user, indexed_span
   }
   // Dims that an operand has and the result lacks are gathered too: the kernel does not say how to combine partial
   // results.
-  return in.push(n);
+  return push_call(in, n, halos);
 }
 /// The same in manual mode: operands come in the layouts to which they were resharded, whole if they were not, and the
 /// result has the given layout.
 constexpr value recorded_local_call(recorder& in, const user_entry& user, indexed_span<const value> args, element type,
-                                    const spec& s, source where) {
+                                    const spec& s, source where, indexed_span<const dim_map> halos = {}) {
   node n;
   n.code = op::call;
   n.user = &user;
@@ -45,7 +58,7 @@ constexpr value recorded_local_call(recorder& in, const user_entry& user, indexe
     n.type.append(d);
   }
   if (!in.resolve(s, n.type, user.name, where, n.pin, n.pinned)) return {&in, no_node};
-  return in.push(n);
+  return push_call(in, n, halos);
 }
 /// The type of a value with dims by name.
 constexpr tensor_type type_named(recorder& in, element type, indexed_span<const dim_ref> dims, source where) {
@@ -97,18 +110,22 @@ constexpr void offer_calls(const planner::cost_model& m, planner::assignment& a,
   if (!m.node_at(v).local) planner::add_all_ways(m, a, v, list);
 }
 
-/// The user's price of the kernel's communication, from the largest shards of its operands and its result.
+/// The halos, and the user's price of the kernel's communication, from the largest shards of its operands and its
+/// result.
 constexpr cost moves_of_call(const placed_op& o, const sizes& s) {
-  if (!o.user->bytes.given) return {};
+  cost all;
+  for (int k = 0; k < o.arity && !o.halos.empty(); ++k)
+    all = all + region_cost(region_of_operand(o.halos, k, *o.in[k].type, o.in[k].where), s);
+  if (!o.user->bytes.given) return all;
   static_vector<shape, max_arity + 1> shards, whole;
   for (int k = 0; k <= o.arity; ++k) {
     const auto& x = k < o.arity ? o.in[k] : o.out;
     whole.push_back(shape_of(*x.type, s));
     shards.push_back(largest_shape(whole.back(), x.where, s.axes));
   }
-  return {o.user->bytes.call(indexed_span<const shape>(shards.begin(), shards.end()),
-                             indexed_span<const shape>(whole.begin(), whole.end()), s.axes),
-          0};
+  all.bytes += o.user->bytes.call(indexed_span<const shape>(shards.begin(), shards.end()),
+                                  indexed_span<const shape>(whole.begin(), whole.end()), s.axes);
+  return all;
 }
 
 /// The user's count of the kernel's floating-point operations.
@@ -119,7 +136,7 @@ constexpr double flops_of_call(const graph& g, const node& n, const sizes& s) {
   return n.user->flops.call(indexed_span<const shape>(whole.begin(), whole.end()), detail::named_dims(n.type, g.dims));
 }
 constexpr std::uint32_t traits_of_call(const node& n) {
-  return n.user->flops.given ? std::uint32_t{planner::has_flops} : std::uint32_t{0};
+  return (n.user->flops.given ? planner::has_flops : 0u) | (n.halos != 0 ? planner::moves_data : 0u);
 }
 
 constexpr void emit_call(const node& n, const placed_op& o, step& s) {

@@ -186,12 +186,32 @@ struct evaluator {
   void call(const node& n, host_array& out) const {
     indexed_vector<reference_shard> shards;
     const auto whole = [&](const host_array& a, const tensor_type& type) {
-      shape start;
-      start.rank = a.extents.rank;
-      return reference_shard{a.extents, a.extents, start, const_cast<double*>(a.data.data()),
-                             detail::named_dims(type, g.dims)};
+      shape none;
+      none.rank = a.extents.rank;
+      return reference_shard{
+          a.extents, a.extents, none, none, none, const_cast<double*>(a.data.data()), detail::named_dims(type, g.dims)};
     };
-    for (std::size_t k = 0; k < n.arity; ++k) shards.push_back(whole(values[n.in[k]], g.nodes[n.in[k]].type));
+    std::array<host_array, max_arity> padded;
+    for (std::size_t k = 0; k < n.arity; ++k) {
+      reference_shard s = whole(values[n.in[k]], g.nodes[n.in[k]].type);
+      fixed_array<border, max_rank> outside{};
+      for (const dim_map& m : halos_of(g, n)) {
+        const int i = g.nodes[n.in[k]].type.find(m.from);
+        if (m.operand != k || s.global[i] == 0) continue;
+        s.before[i] = -m.offset.constant;
+        s.after[i] = m.dilation + m.offset.constant;
+        outside[i] = m.outside;
+      }
+      padded[k] = host_array(detail::extents_with_halo(s));
+      const box all = box_of(s.global, layout{}, {}, {});
+      for_each_index(box_of(padded[k].extents, layout{}, {}, {}), [&](position index, std::int64_t offset) {
+        for (int i = 0; i < all.rank; ++i)
+          index[i] = index_map{1, -s.before[i], 1, false, outside[i], s.global[i]}.source(index[i]);
+        if (holds(all, index)) padded[k].data[as_size(offset)] = s.data[offset_in(all, index)];
+      });
+      s.data = padded[k].data.data();
+      shards.push_back(s);
+    }
     run_reference(*n.user, shards, whole(out, n.type));
   }
 

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 // The elementwise ops, once more and plainly, as a reference for the kernels: floating types compute in double and are
 // not rounded, integers wrap to their width, bool is 0 or 1.
@@ -149,10 +150,21 @@ inline double applied(const user_entry& user, element result, double a, double b
   return static_cast<double>(
       user.i32.call(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
 }
-/// A user's kernel on shards of doubles.
+/// A user's kernel on shards of doubles. In place it changes a copy of its first operand, which is then the result.
 inline void run_reference(const user_entry& user, indexed_span<const reference_shard> in, const reference_shard& out) {
   if (user.reference == nullptr) raise<evaluation_error>(wording::reference_missing(user.name));
-  user.reference(std::span(in.data(), in.size()), out);
+  if (!user.in_place) return user.reference(std::span(in.data(), in.size()), out);
+  reference_shard changed = in[0];
+  const shape all = detail::extents_with_halo(changed);
+  std::vector<double> copy(changed.data, changed.data + all.elements());
+  changed.data = copy.data();
+  user.reference(std::span(in.data(), in.size()), changed);
+  const strides step = strides_of(all), to = strides_of(out.local);
+  for (std::int64_t n = 0; n < out.local.elements(); ++n) {
+    std::int64_t from = 0, rest = n;
+    for (int i = 0; i < all.rank; rest %= to[i], ++i) from += (rest / to[i] + changed.before[i]) * step[i];
+    out.data[n] = copy[as_size(from)];
+  }
 }
 
 /// How two partial values combine.

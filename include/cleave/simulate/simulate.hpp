@@ -314,10 +314,10 @@ class machine : slice_steps {
 
   void call(std::size_t d, const step& s) {
     const auto seen = [&](const buffer& b) {
-      reference_shard r{global(b.type), local(d, b), {}, data(d, b), detail::named_dims(b.type, p_.dims)};
-      const box held_here = part(d, b.type, b.where);
-      r.offset.rank = b.type.rank;
-      for (int i = 0; i < b.type.rank; ++i) r.offset[i] = held_here[i].begin;
+      reference_shard r;
+      tell_extents(r, b, p_.maps, at_, where_[d]);
+      r.data = data(d, b);
+      r.dims = detail::named_dims(b.type, p_.dims);
       return r;
     };
     indexed_vector<reference_shard> in;

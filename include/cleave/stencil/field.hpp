@@ -6,6 +6,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/operation.hpp>
 #include <cleave/stencil/boundary.hpp>
 
 #include <array>
@@ -172,6 +173,28 @@ class field {
     if (!far.empty() && read_.from.ok())
       return read_.from.in->fail(fault::neighbour_too_far, "stencil", all[0].where, far);
     return read_.read(at, all[0].where);
+  }
+  /// The field as an operand of `call` or `local`, whose kernel reads its shards and their halos as one array. Fault:
+  /// halo_of_kernel.
+  constexpr kernel_operand as_kernel_operand() const {
+    kernel_operand k{operand(read_.from)};
+    k.width = Width;
+    for (const detail::domain_dim& d : read_.dims) {
+      if (!k.it.from.ok()) return k;
+      recorder& in = *k.it.from.in;
+      const source where = in.at(k.it.from).where;
+      dim_map m;
+      m.from = m.to = known_dim(in.made().find_dim(d.dim.name));
+      m.offset.constant = -Width;
+      m.dilation = 2 * Width;
+      m.outside = d.read;
+      m.alone = Which == neighbourhood::star;
+      if (!d.complete || k.halo.full()) k.refused = d.dim.name;
+      else if (d.read == border::reflect && !in.extent_at_least({m.from, Width + 1, true}, "stencil", where))
+        k.it.from = {&in, no_node};
+      else k.halo.push_back(m);
+    }
+    return k;
   }
   /// The value itself.
   constexpr const value& whole() const { return read_.from; }

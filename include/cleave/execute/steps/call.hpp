@@ -6,6 +6,7 @@
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/local.hpp>
 #include <cleave/plan/workspace.hpp>
+#include <cleave/storage/box.hpp>
 
 // Kernels of the user on shards.
 
@@ -14,7 +15,7 @@ namespace cleave { inline namespace v0 {
 template <class = void>
 class call_step final : public bound_step {
  public:
-  call_step(const binder& b, const step& s) : step_(s) {
+  call_step(const binder& b, const step& s) : step_(s), around_(!s.in.empty() && b.operand(s, 0).form == form::region) {
     for (std::uint16_t in : s.in) shards_.push_back(shard_of(b, b.program.buffers[in]));
     shards_.push_back(shard_of(b, b.result(s)));
     if (s.user->workspace_here.given)
@@ -27,17 +28,29 @@ class call_step final : public bound_step {
     const std::size_t operands = step_.in.size();
     for (std::size_t k = 0; k < operands; ++k) shards_[k].data = r.at[step_.in[k]];
     shards_[operands].data = r.at[step_.out];
+    // What a kernel changes in place is its result, or an array with a halo that is its own and then copied.
+    const bool in_place = step_.user->in_place, own = in_place && around_;
+    if (in_place && !own) copy_first();
     step_.user->on_shards(local_context(r.grid, r.scratch.memory, bytes_),
-                          std::span<const shard>(shards_.data(), operands), shards_[operands]);
+                          std::span<const shard>(shards_.data(), operands), shards_[own ? 0 : operands]);
+    if (own) copy_first();
   }
 
  private:
+  /// Copies the first operand, without its halo, to the result.
+  void copy_first() const {
+    const shard &from = shards_.front(), &to = shards_.back();
+    if (from.data == to.data) return;
+    const strides step = strides_of(detail::extents_with_halo(from));
+    std::int64_t first = 0;
+    for (int i = 0; i < from.local.rank; ++i) first += from.before[i] * step[i];
+    wait_for_kernels();
+    copy_box(make_copy(from.local, step, first, strides_of(to.local), 0), from.data, to.data, size_of(from.element));
+  }
   static shard shard_of(const binder& b, const buffer& x) {
-    shard s{x.type.element, shape_of(x.type, b.at),
-            b.local(x),     {},
-            nullptr,        detail::named_dims(x.type, b.program.dims)};
-    s.offset.rank = x.type.rank;
-    for (int i = 0; i < x.type.rank; ++i) s.offset[i] = b.held_along(x.type, x.where, i).begin;
+    shard s{x.type.element};
+    tell_extents(s, x, b.program.maps, b.at, b.grid.here());
+    s.dims = detail::named_dims(x.type, b.program.dims);
     return s;
   }
 
@@ -45,6 +58,8 @@ class call_step final : public bound_step {
   /// The operands, then the result.
   indexed_vector<shard> shards_{};
   std::int64_t bytes_ = 0;
+  /// Whether the first operand has a halo.
+  bool around_;
 };
 
 template <>

@@ -73,12 +73,13 @@ struct slots {
   constexpr std::size_t size() const { return bytes.size(); }
 };
 
-/// The slot of an operand that a map, or a product as its addend, reads for the last time and may write over, since
-/// element i of the result needs element i of it alone; `none` if there is no such operand. Memory that was just read
-/// is in the cache. Of a pass with several results, each overwrites another operand.
+/// The slot of an operand that a map, a kernel in place, or a product as its addend, reads for the last time and may
+/// write over, since element i of the result needs element i of it alone; `none` if there is no such operand. Memory
+/// that was just read is in the cache. Of a pass with several results, each overwrites another operand.
 constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifetime>& lives, std::size_t i) {
   const step& s = e.made.steps[i];
-  if (s.kind != step_kind::map && !is_scaled(s)) return none;
+  const bool kernel = s.kind == step_kind::call && s.user->in_place;
+  if (s.kind != step_kind::map && !is_scaled(s) && !kernel) return none;
   const std::size_t last = s.kind == step_kind::map ? end_of_joined(e.made.steps, i) - 1 : i;
   const auto is_taken = [&](std::size_t slot) {
     for (std::size_t k = i; is_in_pass(e.made.steps[k]); --k)
@@ -102,6 +103,7 @@ constexpr std::size_t slot_in_place(const emitted& e, const indexed_vector<lifet
                           e.made.buffers[view.of].form == form::halo;
       safe = safe && !around && (e.memory[other] != memory || pointwise(other));
     }
+    for (std::size_t k = 1; kernel && k < s.in.size(); ++k) safe = safe && e.memory[s.in[k]] != memory;
     if (s.kind == step_kind::gemm) safe = safe && e.memory[s.in[0]] != memory && e.memory[s.in[1]] != memory;
     if (safe && e.made.buffers[s.out].form != form::halo) return e.storages[memory].index;
   }

@@ -112,6 +112,27 @@ constexpr std::size_t region_value(const assigned_graph& in, partitioned& p, ind
   return made[r] = add(p, around);
 }
 
+/// Operand k of a user's kernel that reads around its shards, if it reads around that one.
+constexpr std::size_t region_of_kernel(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& made,
+                                       std::size_t v, std::size_t k, const layout& want) {
+  const node& n = in.node_at(v);
+  const region_shape shape = region_of_operand(halos_of(in.g, n), as_int(k), in.node_at(n.in[k]).type, want);
+  if (shape.maps.empty()) return none;
+  // One that it changes is its own.
+  const bool changed = k == 0 && n.user->in_place;
+  std::size_t r = changed ? p.regions.all.size() : 0;
+  while (r < p.regions.all.size() &&
+         (p.regions.all[r].operand != n.in[k] || p.regions.all[r].halo || p.regions.all[r].shape != shape))
+    ++r;
+  if (r == p.regions.all.size()) {
+    p.regions.all.push_back({n.in[k], shape});
+    made.push_back(none);
+  }
+  const std::size_t around = region_value(in, p, made, r, v);
+  if (changed) p.values[around].loop = n.loop;
+  return around;
+}
+
 /// The values of a node that marks the start, the next iteration or the end of a loop; `v` is its value elsewhere.
 constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_value v, const node& n) {
   switch (n.code) {
@@ -166,8 +187,11 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vect
     add_version(p, made);
     return;
   }
-  for (std::size_t k = 0; k < n.arity; ++k)
-    made.in[k] = value_in(in, p, n.in[k], required(n, in.factors[v], in.chosen[v], static_cast<int>(k)));
+  for (std::size_t k = 0; k < n.arity; ++k) {
+    const layout want = required(n, in.factors[v], in.chosen[v], static_cast<int>(k));
+    const std::size_t around = n.halos == 0 ? none : region_of_kernel(in, p, regions, v, k, want);
+    made.in[k] = around != none ? around : value_in(in, p, n.in[k], want);
+  }
   switch (class_of(n.code)) {
     case op_class::annotation: note_version(p, made.node, made.in[0]); return;
     case op_class::loop: return split_loop(in, p, made, n);
