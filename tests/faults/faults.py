@@ -382,8 +382,8 @@ expression(f, "c.contiguous() && in_shard == elements", "c.contiguous()", "mpi:*
 expression(f, "t.global[i] % sizes.product(t.to[i]) != 0", "false", "mpi:*")
 expression(f, "n % sizes_.product(replicated_)", "0", "mpi:*")
 expression(f, "same_along(sharded_, at, owner)", "false", "mpi:*")
-f = "comm/all_reduce.hpp"
-expression(f, "from == into ? MPI_IN_PLACE : element_at(from, first, element_)", "element_at(from, first, element_)", "mpi:*")
+f = "comm/operation.hpp"
+expression(f, "from == into ? MPI_IN_PLACE : element_at(from, first, e)", "element_at(from, first, e)", "mpi:*")
 f = "comm/reduce_scatter.hpp"
 expression(f, "uniform && counts_.back() == counts_.front()", "true", "mpi:*")
 expression(f, "pack_.blocks.offset(r) + done", "pack_.blocks.offset(r)", "mpi:*")

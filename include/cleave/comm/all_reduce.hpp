@@ -28,20 +28,11 @@ class all_reduce {
     if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
     else if (group_.inside != nullptr)
       group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
-    else call(from, into);
+    else all_reduce_by_mpi(from, into, elements_, element_, combine_, group_.handle);
     port_.arrived(out, s.host, bytes());
   }
 
  private:
-  void call(const void* from, void* into) const {
-    for_each_call(elements_, [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, first, element_),
-                                           element_at(into, first, element_), n,
-                                           reduced_datatype_of(combine_, element_), operation_of(combine_, element_),
-                                           group_.handle),
-            "MPI_Allreduce");
-    });
-  }
   std::int64_t bytes() const { return elements_ * size_of(element_); }
 
   element element_;

@@ -53,18 +53,9 @@ class block_reduction {
   }
 
  private:
-  /// The MPI call has counts of type int only.
-  static constexpr std::int64_t most_combined = 1 << 30;
-
   std::int64_t size() const { return size_of(element_); }
   char* arriving_from(int r) const { return arriving_ + (r < ranks_.rank ? r : r - 1) * mine() * size(); }
-  void add(const void* from, void* into) const {
-    for (std::int64_t first = 0; first < mine(); first += most_combined)
-      check(MPI_Reduce_local(element_at(from, first, element_), element_at(into, first, element_),
-                             as_int(std::min(mine() - first, most_combined)), reduced_datatype_of(how_, element_),
-                             operation_of(how_, element_)),
-            "MPI_Reduce_local");
-  }
+  void add(const void* from, void* into) const { combine_here(from, into, mine(), element_, how_); }
 
   group ranks_{};
   element element_ = element::none;

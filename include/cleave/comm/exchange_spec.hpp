@@ -26,7 +26,7 @@ class bound_exchange {
   virtual bool communicates() const = 0;
   /// Between `begin` and `finish`: gives MPI the time to transfer messages.
   virtual void progress() = 0;
-  void run(const void* const* in, void* const* out, const scratch& s) {
+  virtual void run(const void* const* in, void* const* out, const scratch& s) {
     begin(in, out, s);
     finish();
   }

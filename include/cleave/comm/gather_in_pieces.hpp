@@ -17,12 +17,8 @@ class gather_in_pieces : public block_pieces {
     if (!active()) return;
     const box own = held_before(grid, t), all = held_after(grid, t);
     keep_ = copy_between(own, own, all);
-    for (int q = 0; q < pieces(); ++q) {
-      box part = own;
-      const piece& p = of(group().rank, q);
-      part[dim()] = {p.along.begin + all[dim()].begin, p.along.end + all[dim()].begin};
-      pack_.push_back(copy_to_packed(part, own, p.offset));
-    }
+    for (int q = 0; q < pieces(); ++q)
+      pack_.push_back(copy_to_packed(part_of(own, all, q), own, of(group().rank, q).offset));
     std::int64_t requests = 0;
     for (int m = 0; m < count() - pieces(); ++m) {
       const piece& p = received(m);

@@ -85,10 +85,7 @@ class grid_node {
     indexed_vector<int> mine = indexed_vector<int>::filled(2 * size, std::numeric_limits<int>::min()), most = mine;
     mine[g.ranks.rank] = own;
     mine[size + g.ranks.rank] = -own;
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(mine.data(), most.data(), 2 * size, MPI_INT, MPI_MAX, devices.handle, &request),
-          "MPI_Iallreduce");
-    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    comm::agree(mine.data(), most.data(), 2 * size, MPI_INT, MPI_MAX, devices.handle);
     for (int r = 0; r < size; ++r)
       if (most[r] != -most[size + r]) g.ranks.together = g.ranks.inside = nullptr;
   }
@@ -130,9 +127,7 @@ class grid_node {
   /// The maximum of each of two numbers over all ranks.
   [[gnu::cold]] static void largest_of(const group& g, int a, int b, int (&most)[2]) {
     const int mine[2] = {a, b};
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(mine, most, 2, MPI_INT, MPI_MAX, g.handle, &request), "MPI_Iallreduce");
-    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    comm::agree(mine, most, 2, MPI_INT, MPI_MAX, g.handle);
   }
   /// For each rank of a group its rank on the node; -1 for ranks of other nodes.
   [[gnu::cold]] static void find(kept_group& g, MPI_Comm node) {

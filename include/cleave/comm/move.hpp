@@ -77,9 +77,10 @@ class move_by final : public bound_exchange {
  public:
   move_by(grid_state& grid, const transfer& t) : call_(grid, t) {}
   scratch_bytes needs() const override { return call_.needs(); }
+  void run(const void* const* in, void* const* out, const scratch& s) override { call_.run(*in, *out, s); }
   void begin(const void* const* in, void* const* out, const scratch& s) override {
     if constexpr (InFlight) call_.begin(*in, *out, s);
-    else call_.run(*in, *out, s);
+    else run(in, out, s);
   }
   void finish() override {
     if constexpr (InFlight) call_.finish();

@@ -198,6 +198,19 @@ inline const char* element_at(const void* base, std::int64_t index, element e) {
 }
 inline char* element_at(void* base, std::int64_t index, element e) { return as<char>(base) + index * size_of(e); }
 
+/// Sends the elements of one rank to all ranks of a group, in place. `data` is memory that MPI can access.
+inline void broadcast(const group& g, void* data, std::int64_t elements, element type, int root) {
+  for_each_call(elements, [&](std::int64_t first, call_count n) {
+    check(CLEAVE_MPI_CALL(MPI_Bcast)(element_at(data, first, type), n, datatype_of(type), root, g.handle), "MPI_Bcast");
+  });
+}
+/// An all-reduce that is part of the set-up, and not counted as communication.
+[[gnu::cold]] inline void agree(const void* mine, void* all, int count, MPI_Datatype type, MPI_Op how, MPI_Comm among) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Iallreduce(mine, all, count, type, how, among, &request), "MPI_Iallreduce");
+  check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+}
+
 /// Runs an operation that allocates on some ranks and does not communicate once it allocates. Collective over a
 /// communicator: one small MPI_Allreduce. Throws memory_error on all its ranks if one of them has not enough memory.
 template <class F>

@@ -76,9 +76,7 @@ class node_group {
       std::memcpy(&there, mine.data(), sizeof there);
       if (there != here) least[k % 2] = std::min(least[k % 2], time);
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(least, sums, 2, MPI_DOUBLE, MPI_SUM, group_.handle, &request), "MPI_Iallreduce");
-    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    agree(least, sums, 2, MPI_DOUBLE, MPI_SUM, group_.handle);
     // Without a result, non-temporal stores: if they are the wrong choice, they cost less.
     return sums[0] < sums[1] ? stores::in_caches : stores::past_caches;
   }
@@ -106,10 +104,7 @@ class node_group {
     traffic().bytes += 2 * (g.size - 1) * elements * by.size / g.size - 2 * (nodes - 1) * mine.size() * by.size / nodes;
     if (mine.size() == 0) ++traffic().calls;
     reduce_to_slices(in, out, elements, e, how);
-    for_each_call(mine.size(), [&](std::int64_t first, call_count n) {
-      check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, element_at(own, first, e), n, by.type, by.op, g.across),
-            "MPI_Allreduce");
-    });
+    all_reduce_by_mpi(own, own, mine.size(), e, how, g.across);
     gather_slices(out, elements, e);
   }
   /// Its parts: the slice of this rank, its reduction on the node, and the end, when the ranks fetch the other slices.

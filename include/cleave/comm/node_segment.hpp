@@ -46,8 +46,7 @@ class node_segment {
     check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     if (g.rank != 0) mine.memory = opened(mine.name, bytes);
     int here = mine.memory != nullptr ? 1 : 0, everywhere = 0;
-    check(MPI_Iallreduce(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle, &request), "MPI_Iallreduce");
-    check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    agree(&here, &everywhere, 1, MPI_INT, MPI_MIN, g.handle);
     if (everywhere == 0) return false;
     unmap(memory_, bytes_);
     memory_ = std::exchange(mine.memory, nullptr);

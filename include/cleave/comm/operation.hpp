@@ -7,6 +7,7 @@
 #include <cleave/ops/scalar.hpp>
 #include <cleave/storage/memory.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 
@@ -155,6 +156,25 @@ inline MPI_Datatype reduced_datatype_of(reduction r, element e) {
     if (e == element::i64) return MPI_UINT64_T;
   }
   return datatype_of(e);
+}
+
+/// Combines partial values on all ranks by MPI. `from` may be `into`.
+inline void all_reduce_by_mpi(const void* from, void* into, std::int64_t elements, element e, reduction how,
+                              MPI_Comm among) {
+  for_each_call(elements, [&](std::int64_t first, call_count n) {
+    check(CLEAVE_MPI_CALL(MPI_Allreduce)(from == into ? MPI_IN_PLACE : element_at(from, first, e),
+                                         element_at(into, first, e), n, reduced_datatype_of(how, e),
+                                         operation_of(how, e), among),
+          "MPI_Allreduce");
+  });
+}
+/// Combines values on this rank, as MPI does. Its call has counts of type int only.
+inline void combine_here(const void* from, void* into, std::int64_t elements, element e, reduction how) {
+  constexpr std::int64_t most = 1 << 30;
+  for (std::int64_t first = 0; first < elements; first += most)
+    check(MPI_Reduce_local(element_at(from, first, e), element_at(into, first, e),
+                           as_int(std::min(elements - first, most)), reduced_datatype_of(how, e), operation_of(how, e)),
+          "MPI_Reduce_local");
 }
 
 }}} // namespace cleave::v0::comm

@@ -65,6 +65,12 @@ class block_pieces {
   /// The position of the dim.
   int dim() const { return dim_; }
   const piece& of(int rank, int q) const { return all_[rank * pieces_ + q]; }
+  /// Piece q of this device's block.
+  box part_of(box own, const box& all, int q) const {
+    const range along = of(group_.rank, q).along;
+    own[dim_] = {along.begin + all[dim_].begin, along.end + all[dim_].begin};
+    return own;
+  }
   const comm::group& group() const { return group_; }
   /// The rank at this distance after this one, or before it.
   int rank_at(int distance) const { return ((group_.rank + distance) % group_.size + group_.size) % group_.size; }

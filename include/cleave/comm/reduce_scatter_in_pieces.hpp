@@ -18,10 +18,7 @@ class reduce_scatter_in_pieces : public block_pieces {
     if (!active()) return;
     const box all = held_before(grid, t), own = held_after(grid, t);
     for (int q = 0; q < pieces(); ++q) {
-      box part = own;
-      const piece& p = of(group().rank, q);
-      part[dim()] = {p.along.begin + all[dim()].begin, p.along.end + all[dim()].begin};
-      unpack_.push_back(copy_from_packed(part, own, 0));
+      unpack_.push_back(copy_from_packed(part_of(own, all, q), own, 0));
       std::int64_t most = 0;
       for (int r = 0; r < group().size; ++r) most = std::max(most, messages::requests_for(of(r, q).elements));
       received_.emplace_back().reserve(most);
@@ -48,7 +45,7 @@ class reduce_scatter_in_pieces : public block_pieces {
     char* const mine = at(p, partial_, packed_, false);
     if (k >= pieces()) {
       received_[k % pieces()].wait();
-      add(landing(k), mine, p.elements);
+      combine_here(landing(k), mine, p.elements, element(), reduction::sum);
       if (k + pieces() < count()) receive(k + pieces());
     } else {
       sent_.progress();
@@ -63,21 +60,10 @@ class reduce_scatter_in_pieces : public block_pieces {
   }
 
  private:
-  /// The MPI call has counts of type int only.
-  static constexpr std::int64_t most_added = 1 << 30;
-
   char* landing(int k) const { return landing_ + k % pieces() * widest_bytes(); }
   void receive(int k) {
     received_[k % pieces()].receive(landing(k), making(k).elements, element(), rank_at(-1), group());
   }
-  void add(const void* from, void* into, std::int64_t elements) const {
-    const MPI_Op sum = operation_of(reduction::sum, element());
-    for (std::int64_t first = 0; first < elements; first += most_added)
-      check(MPI_Reduce_local(element_at(from, first, element()), element_at(into, first, element()),
-                             as_int(std::min(elements - first, most_added)), datatype_of(element()), sum),
-            "MPI_Reduce_local");
-  }
-
   indexed_vector<box_copy> unpack_{};
   /// By the number of a piece in its block.
   indexed_vector<messages> received_{};

@@ -6,7 +6,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/base/rejected.hpp>
-#include <cleave/comm/broadcast.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/operation.hpp>
@@ -155,15 +154,9 @@ class local_context {
   void all_reduce(const View& view, reduction how, const Axes&... axes) const {
     const detail::span_of_view v = detail::span_of(view);
     detail::reached memory(v, true, true);
-    if (comm::node_group* node = group(axes...).together) {
-      node->all_reduce(memory.data(), memory.data(), v.elements, v.element, how);
-      return memory.done();
-    }
-    for (std::int64_t done = 0; done < v.elements; done += comm::count_limit())
-      comm::check(CLEAVE_MPI_CALL(MPI_Allreduce)(MPI_IN_PLACE, comm::element_at(memory.data(), done, v.element),
-                                                 part_of(v.elements - done), comm::reduced_datatype_of(how, v.element),
-                                                 comm::operation_of(how, v.element), group(axes...).handle),
-                  "MPI_Allreduce");
+    const comm::group& among = group(axes...);
+    if (among.together != nullptr) among.together->all_reduce(memory.data(), memory.data(), v.elements, v.element, how);
+    else comm::all_reduce_by_mpi(memory.data(), memory.data(), v.elements, v.element, how, among.handle);
     memory.done();
   }
   /// Gathers the parts of all devices along the axis into `all`, one after another. Parts have the same length.
@@ -253,9 +246,6 @@ class local_context {
   template <class... Axes>
   const comm::group& group(const Axes&... axes) const {
     return grid_->connected(set_of(axes...));
-  }
-  static comm::call_count part_of(std::int64_t n) {
-    return comm::as_count(n < comm::count_limit() ? n : comm::count_limit());
   }
   static comm::call_count one_call(std::int64_t n) {
     if (n > comm::count_limit()) raise<shape_error>(wording::too_many_for_one_call(comm::count_limit(), n));

@@ -4,7 +4,6 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/broadcast.hpp>
 #include <cleave/comm/staging.hpp>
 #include <cleave/execute/steps/gemm.hpp>
 #include <cleave/execute/steps/move.hpp>
