@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -203,6 +204,9 @@ inline int publish(const char* program, const std::vector<run>& runs, int count,
     const cleave::studied_plan p = planned(r);
     const cleave::prediction t = p.predict(r.on);
     print(r, p, t, csv);
+    // Bytes and operations throw if there are more than 64 bits hold.
+    if (p.bytes() < 0 || p.flops() < 0 || !std::isfinite(t.seconds))
+      throw std::runtime_error(r.name + ": the numbers of the plan are out of range");
     if (r.seconds > 0) by_machine[std::string(r.on.name)].add(r.seconds, t.seconds);
     if (collectives_of(p) != r.collectives) {
       std::fprintf(stderr, "%s: expected the collectives \"%s\", got \"%s\"\n", r.name.c_str(), r.collectives.c_str(),

@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Layers of Llama 3 (70 B and 405 B) as Megatron-LM trains them on 8 B200: grouped heads, gated feed-forward parts,
+// Adam, gradients over 4 to 32 microbatches of one sequence. Between layers positions are sharded over the devices for
+// tensors. Published: the dense models with sequences of 4,096 among the measurements of SimuMax (see NOTICE). The last
+// run is the whole 405B on 1,048,576 devices, and was never made.
+
+#include "published.hpp"
+#include "training.hpp"
+
+namespace {
+
+using namespace training;
+
+constexpr cleave::axis<"pipe"> pipe;
+constexpr cleave::axis<"data"> data;
+constexpr cleave::axis<"tensor"> tensor_axis;
+constexpr cleave::mesh mesh{pipe, data, tensor_axis};
+constexpr cleave::dim<"microbatch"> microbatch;
+constexpr cleave::dim<"stage"> stage;
+constexpr cleave::dim<"group"> group; // the heads of queries that share keys
+
+constexpr auto megatron = nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / pipe), heads / tensor_axis,
+                                                            hidden / tensor_axis, vocabulary / tensor_axis},
+                                           nn::layout_rules{mesh, stage / pipe, nn::before(batch, microbatch),
+                                                            batch / data, heads / tensor_axis, hidden / tensor_axis,
+                                                            vocabulary / tensor_axis, position / tensor_axis}}
+                              .scheduled(nn::pipelined{stage, microbatch});
+constexpr auto& rules = megatron.parameters;
+
+template <template <class, auto> class Tensor>
+struct llama {
+  struct layers {
+    Tensor<float, rules(layer, embed)> before_attention;
+    nn::attention_weights<Tensor<float, rules(layer, embed, heads, group, head)>,
+                          Tensor<float, rules(layer, embed, heads, head)>,
+                          Tensor<float, rules(layer, heads, group, head, embed)>>
+        attention;
+    Tensor<float, rules(layer, embed)> before_feed_forward;
+    Tensor<float, rules(layer, embed, hidden)> gate, up;
+    Tensor<float, rules(layer, hidden, embed)> down;
+  };
+  Tensor<float, rules(vocabulary, embed)> embedding;
+  layers blocks;
+  Tensor<float, rules(embed)> at_the_end;
+  Tensor<float, rules(vocabulary, embed)> output;
+};
+
+constexpr auto pin = [](const auto& v) { return constrain(v, megatron.activations); };
+constexpr auto one_layer = [](const auto& x, const auto& w) {
+  const nn::self_attention_options how{nn::all_scores{}, nn::causal{}, pin};
+  const auto a = pin(x + nn::self_attention(normed(x, w.before_attention), w.attention, embed, {position, source, head},
+                                            how, heads, group));
+  constexpr auto activation = [](const auto& h) { return h / (1.0 + exp(-h)); };
+  return pin(a + nn::gated_feed_forward(normed(a, w.before_feed_forward), w.gate, w.up, w.down, embed, hidden,
+                                        activation, pin));
+};
+constexpr cleave::function of_text([](const auto& p, const auto& words, const auto& next) {
+  const auto begin = pin(nn::embedding(p.embedding, words, vocabulary));
+  const auto end = normed(nn::blocks(megatron, layer, begin, p.blocks, one_layer), p.at_the_end);
+  const auto scores = pin(nn::unembedding(end, p.output, embed));
+  return mean(nn::cross_entropy(cleave::cast<float>(scores), next, vocabulary));
+});
+
+using number = cleave::abstract<float, mesh()>;
+using words = cleave::abstract<int, megatron.activations(batch, position)>;
+const auto training_step =
+    cleave::study::of<adam_step<llama<cleave::abstract>, number, words, words>>(with_adam<of_text>, {"model", "state"});
+
+/// Nodes of 8; the runs did not overlap communication with computation.
+constexpr cleave::machine node = cleave::machines::b200.without_overlap();
+
+published::run run(const char* name, std::int64_t layers, std::int64_t width, std::int64_t inner, std::int64_t queries,
+                   std::int64_t t, std::int64_t p, std::int64_t d, std::int64_t microbatches, double seconds,
+                   const char* collectives) {
+  return {name,
+          training_step,
+          {layer = layers / p, stage = p, batch = d, position = 4096, source = 4096, microbatch = microbatches,
+           embed = width, hidden = inner, heads = 8, group = queries / 8, head = 128, vocabulary = 128256, pipe = p,
+           data = d, tensor_axis = t},
+          node,
+          seconds,
+          collectives};
+}
+std::vector<published::run> runs() {
+  struct measured {
+    std::int64_t t, p, d, microbatches;
+    double of_70b, of_405b;
+    const char* collectives;
+  };
+  constexpr const char *in_stages = "all_gather 2, all_reduce 13, exchange 4",
+                       *with_batches = "all_gather 11, all_reduce 14, all_to_all 2, exchange 2, reduce_scatter 5",
+                       *in_tensors = "all_gather 11, all_reduce 5, all_to_all 2, exchange 2, reduce_scatter 5";
+  constexpr measured all[] = {
+      {1, 2, 4, 4, 0.8430, 1.0746, in_stages},
+      {2, 1, 4, 4, 0.7255, 0.9073, with_batches},
+      {4, 1, 2, 4, 0.4098, 0.4760, with_batches},
+      {8, 1, 1, 4, 0.2809, 0.2588, in_tensors},
+      {1, 2, 4, 8, 1.4768, 1.9354, in_stages},
+      {2, 1, 4, 8, 1.3870, 1.7168, with_batches},
+      {4, 1, 2, 8, 0.7656, 0.8996, with_batches},
+      {8, 1, 1, 8, 0.5567, 0.4881, in_tensors},
+      {1, 2, 4, 32, 5.4365, 7.0464, "all_gather 2, all_reduce 13, exchange 3"},
+      {2, 1, 4, 32, 5.3765, 6.6041,
+       "all_gather 11, all_reduce 15, all_to_all 2, collective_permute 1, exchange 1, reduce_scatter 6"},
+      {4, 1, 2, 32, 2.9646, 3.4554, with_batches},
+      {8, 1, 1, 32, 2.0737, 1.9018, in_tensors}};
+  std::vector<published::run> made;
+  for (const bool large : {false, true})
+    for (const measured& m : all) {
+      const std::string name = std::string(large ? "405B, 4 layers" : "70B, 12 layers") + ", " +
+                               std::to_string(m.microbatches) + " microbatches, " + std::to_string(m.t) + " x " +
+                               std::to_string(m.p) + " x " + std::to_string(m.d);
+      // With 4 microbatches each stage of the 405B gathers one value more.
+      const char* expected = large && m.p == 2 && m.microbatches == 4 ? "all_gather 3, all_reduce 13, exchange 4"
+                                                                      : m.collectives;
+      made.push_back(large ? run(name.c_str(), 4, 16384, 53248, 128, m.t, m.p, m.d, m.microbatches, m.of_405b, expected)
+                           : run(name.c_str(), 12, 8192, 28672, 64, m.t, m.p, m.d, m.microbatches, m.of_70b, expected));
+    }
+  made.push_back(run("405B on 1048576", 126, 16384, 53248, 128, 8, 2, 1 << 16, 8, 0,
+                     "all_gather 15, all_reduce 15, all_to_all 2, exchange 4, reduce_scatter 5"));
+  return made;
+}
+
+} // namespace
+
+int main(int count, char** given) {
+  try {
+    return published::publish("scale_llama", runs(), count, given);
+  } catch (const std::exception& e) {
+    return std::fprintf(stderr, "scale_llama: %s\n", e.what()), 1;
+  }
+}
