@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/stencil/field.hpp>
 
 #include <gtest/gtest.h>
 
@@ -272,6 +273,94 @@ TEST(strided, any_layout_of_a_view) {
     const auto others = support::read(pairs);
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(others(i, j, 0), 0);
+  }
+}
+
+/// A Kokkos array as it is by default on a GPU, wrapped.
+template <class Tensor>
+struct left_order {
+  Kokkos::View<double**, Kokkos::LayoutLeft, cleave::memory_space> all;
+  Tensor shard{};
+  left_order(const cleave::grid& g, const Tensor& like) {
+    const auto local = like.local_extents(), global = like.extents();
+    all = decltype(all)("left", static_cast<std::size_t>(local[0]), static_cast<std::size_t>(local[1]));
+    shard = Tensor(g, {global[0], global[1]}, all);
+    shard = like;
+  }
+};
+TEST(strided, left_order_is_computed_in_place) {
+  namespace stencil = cleave::stencil;
+  constexpr cleave::function five_points([](auto x, auto y) {
+    const auto u = stencil::star<1>(x, along(row, stencil::zero_gradient), along(col, stencil::periodic));
+    const auto v = stencil::box<2>(x * y, along(row, stencil::periodic), along(col, stencil::fixed(0)));
+    return u(0, 0) + 0.2 * (u(-1, 0) + u(1, 0) + u(0, -1) + u(0, 1) - 4 * u(0, 0)) + v(-2, 1) * v(2, 2) - v(1, -2);
+  });
+  constexpr cleave::function row_sums([](auto x, auto y) { return sum(2 * x * y, col); });
+  constexpr cleave::function row_maxima([](auto x) { return max(x, col); });
+  constexpr cleave::function plain_sums([](auto x) { return sum(x, col); });
+  constexpr cleave::function by_index([](auto x) { return x * cleave::iota<double>(x, row); });
+  for (const cleave::grid& g : support::grids(mesh))
+    for (const std::int64_t m : {9, 700})
+      for (const std::int64_t n : {15, 170}) {
+        field a(g, {m, n}), b(g, {m, n}), c(g, {m, n});
+        fill(a);
+        b = a * a + 0.5;
+        const left_order<field> u(g, a), v(g, b), w(g, a);
+        field target = w.shard.alias();
+        target = 2 * u.shard + v.shard;
+        EXPECT_FALSE(target.was_copied() || u.shard.was_copied());
+        c = 2 * a + b;
+        EXPECT_TRUE(same_bits(target, c));
+        target = five_points(u.shard, v.shard);
+        EXPECT_FALSE(target.was_copied() || u.shard.was_copied());
+        c = five_points(a, b);
+        EXPECT_TRUE(same_bits(target, c));
+        target = five_points(target, v.shard);
+        c = five_points(c, b);
+        EXPECT_TRUE(same_bits(target, c));
+        line p(g, {m}), q(g, {m});
+        p = row_sums(u.shard, v.shard), q = row_sums(a, b);
+        EXPECT_TRUE(same_bits(p, q));
+        if (m > 70 * g.size(data)) {
+          EXPECT_EQ(u.shard.was_copied(), !cleave::on_host);
+        }
+        p = row_maxima(u.shard), q = row_maxima(a);
+        EXPECT_TRUE(same_bits(p, q));
+        p = plain_sums(u.shard), q = plain_sums(a);
+        EXPECT_TRUE(same_bits(p, q));
+        // Other operations, and a mixture of both orders, get a copy.
+        target = by_index(u.shard), c = by_index(a);
+        EXPECT_TRUE(same_bits(target, c));
+        EXPECT_TRUE(target.was_copied());
+        target = u.shard * b, c = a * b;
+        EXPECT_TRUE(same_bits(target, c));
+        EXPECT_TRUE(target.was_copied());
+      }
+}
+
+TEST(strided, left_order_of_three_dims) {
+  namespace stencil = cleave::stencil;
+  using cube = cleave::tensor<float, mesh(row / data, deep, col / model)>;
+  constexpr cleave::function seven_points([](auto x) {
+    const auto u = stencil::star<1>(x, along(row, stencil::reflecting), along(deep, stencil::periodic),
+                                    along(col, stencil::zero_gradient));
+    return u(0, 0, 0) * 2 + u(-1, 0, 0) + u(1, 0, 0) - u(0, 1, 0) + u(0, -1, 0) + u(0, 0, 1) - u(0, 0, -1);
+  });
+  for (const cleave::grid& g : support::grids(mesh)) {
+    cube a(g, {17, 5, 20}), b(g, {17, 5, 20});
+    a.fill_by([](const auto& at) { return static_cast<float>(wave(at[0], at[1] * 3 + at[2])); });
+    const auto n = [&](std::size_t i) { return static_cast<std::size_t>(a.local_extents()[i]); };
+    using left_view = Kokkos::View<float***, Kokkos::LayoutLeft, cleave::memory_space>;
+    const cube u(g, {17, 5, 20}, left_view("u", n(0), n(1), n(2)));
+    cube v(g, {17, 5, 20}, left_view("v", n(0), n(1), n(2)));
+    v = a, b = a;
+    for (int i = 0; i < 2; ++i) {
+      u.alias() = seven_points(v);
+      EXPECT_FALSE(u.was_copied() || v.was_copied());
+      v = u + v;
+      b = seven_points(b) + b;
+      EXPECT_TRUE(same_bits(v, b));
+    }
   }
 }
 

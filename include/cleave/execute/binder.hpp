@@ -29,6 +29,8 @@ struct binder {
   /// The steps that run in one pass with this one, the first of them.
   indexed_span<const step> pass_of(const step& s) const { return cleave::pass_of(program.steps, number_of(s)); }
 
+  /// Whether all arrays are in LayoutLeft order.
+  bool is_left() const { return given != nullptr && given->left; }
   /// Whether a buffer is the view through which an operation reads a shard and its halo.
   bool is_around_shard(const buffer& b) const { return cleave::is_around_shard(program, b); }
   /// Extents of this device's shard of a buffer, and its bytes.
@@ -52,11 +54,13 @@ struct binder {
       a.extents = local(b);
       return a;
     }
-    return addressing_of(b, program.buffers, program.maps, at, grid.here(),
-                         [this](const buffer& shard) -> const std::int64_t* {
-                           const strides* own = given == nullptr ? nullptr : given->of_buffer(program, shard);
-                           return own == nullptr ? nullptr : own->begin();
-                         });
+    return addressing_of(
+        b, program.buffers, program.maps, at, grid.here(),
+        [this](const buffer& shard) -> const std::int64_t* {
+          const strides* own = given == nullptr ? nullptr : given->of_buffer(program, shard);
+          return own == nullptr ? nullptr : own->begin();
+        },
+        is_left());
   }
   /// The slice that a buffer is, if it is read in place.
   const slice_in_place* slice_of(const buffer& b) const {

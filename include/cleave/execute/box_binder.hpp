@@ -98,15 +98,19 @@ class box_binder {
   /// The boxes of the area.
   [[gnu::cold]] void append_boxes(map_boxes& made) {
     const int rank = s_.loop.rank, inner = rank - 1;
+    // The dims from the outermost loop to the innermost.
+    const auto dim_at = [&](int k) { return b_.is_left() ? inner - k : k; };
     indexed_vector<indexed_vector<std::int64_t>> cuts;
-    for (int i = 0; i < rank; ++i) {
+    for (int k = 0; k < rank; ++k) {
+      const int i = dim_at(k);
       loops_.part.wrapped[i] = area_[i].wrapped;
       cuts.push_back(cuts_along(i));
       if (cuts.back().size() < 2) return;
     }
     indexed_vector<std::size_t> at(as_size(rank), 0);
-    const auto choose = [&](int i) {
-      const auto d = as_size(i);
+    const auto choose = [&](int k) {
+      const auto d = as_size(k);
+      const int i = dim_at(k);
       loops_.part.begin[i] = cuts[d][at[d]];
       loops_.part.extent[i] = cuts[d][at[d] + 1] - cuts[d][at[d]];
     };
@@ -135,7 +139,7 @@ class box_binder {
       const box all = part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here());
       if (all.elements() == 0) continue;
       out_ = {};
-      const strides along = strides_of(all.extents());
+      const strides along = strides_of(all.extents(), b_.is_left());
       for (int i = 0; i < halo.type.rank; ++i) out_.stride[as_size(i)] = along[i];
       out_.offset = offset_of_part(halo, part, b_.program.maps, b_.at, b_.grid.here());
       for (int i = 0; i < s_.loop.rank; ++i)
@@ -250,7 +254,7 @@ class box_binder {
   std::int64_t bytes_of_row() const {
     const buffer& out = b_.result(s_);
     if (out.form != form::shard || out.type.rank != s_.loop.rank || out.type.dims != s_.loop.dims) return 0;
-    if (inner_dim_of(s_, b_.program.buffers, b_.program.maps).position != s_.loop.rank - 1) return 0;
+    if (b_.is_left() || inner_dim_of(s_, b_.program.buffers, b_.program.maps).position != s_.loop.rank - 1) return 0;
     return stride_along(out, b_.addresses(out), s_.loop[0]) * size_of(out.type.element);
   }
   int variant_here() const {
@@ -301,7 +305,7 @@ class box_binder {
     waits_ = !inside && !blank;
     const box own = indices_of(shard, b_.program.maps, b_.at, b_.grid.here());
     const box there = beside ? part_of_halo(halo, part, b_.program.maps, b_.at, b_.grid.here()) : own;
-    const strides along = beside ? strides_of(there.extents()) : strides_in(b_.addresses(shard));
+    const strides along = beside ? strides_of(there.extents(), b_.is_left()) : strides_in(b_.addresses(shard));
     std::int64_t elements = 0;
     addressing strides;
     for (int i = halo.type.rank; i-- > 0;) {

@@ -17,6 +17,8 @@ using ghost_widths = fixed_array<std::int64_t, max_rank>;
 /// null: it is contiguous.
 struct given_strides {
   indexed_vector<const strides*> of{};
+  /// All arrays of more than one dim are in LayoutLeft order, those of the caller and those in the workspace.
+  bool left = false;
   /// Copies a shard to memory that has the same strides.
   void (*copy)(const shape& extents, const strides& stride, const void* from, void* to, std::int64_t size) = nullptr;
 

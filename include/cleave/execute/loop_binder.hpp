@@ -9,6 +9,8 @@
 #include <cleave/kernels/loops.hpp>
 #include <cleave/program/inner_dim.hpp>
 
+#include <algorithm>
+
 namespace cleave { inline namespace v0 { namespace detail {
 
 /// The loops of a map or fold for the sizes of a binder.
@@ -16,6 +18,7 @@ class loop_binder {
  public:
   loop_binder(const binder& b, const step& s)
       : b_(b), s_(s), pass_(b.pass_of(s)), inner_(inner_dim_of(s, b.program.buffers, b.program.maps)) {
+    if (b.is_left() && s.kind == step_kind::map) inner_.position = std::min(s.loop.rank - 1, 0);
     for (std::size_t k = 0; k < s.in.size(); ++k) add(b.operand(s, k), k);
     for (std::size_t r = 0; r < pass_.size(); ++r) add(b.result(pass_[r]), s.in.size() + r);
     for (int i = 0; i < s.loop.rank; ++i) part.extent[i] = b.held_along(s.loop, s.space, i).size();
@@ -72,8 +75,9 @@ class loop_binder {
   [[gnu::cold]] void append_dims(bound_loops& l, int kept) const {
     l.written = as_int(pass_.size());
     l.walked = as_int(s_.in.size()) + indices() + l.written;
-    for (int i = 0; i < s_.loop.rank; ++i)
-      if (i != inner_.position) (i < kept ? l.outer : l.folded).append(loop_dim_at(i));
+    for (int k = 0; k < s_.loop.rank; ++k)
+      if (const int i = b_.is_left() ? s_.loop.rank - 1 - k : k; i != inner_.position)
+        (i < kept ? l.outer : l.folded).append(loop_dim_at(i));
   }
   loop_dim innermost() const { return inner_.position >= 0 ? loop_dim_at(inner_.position) : loop_dim{}; }
   /// A plan whose operands do not fit its loops would read wrong memory.

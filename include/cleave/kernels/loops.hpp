@@ -84,6 +84,8 @@ struct bound_loops {
   std::int64_t results = 1;
   std::int64_t chunks = 1;
   std::int64_t chunk = 0;
+  /// fold: results are adjacent in the operands, while folded elements are not.
+  bool along_results = false;
 
   /// The first result among the arrays.
   int first_result() const { return walked - written; }

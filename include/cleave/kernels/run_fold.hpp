@@ -8,6 +8,7 @@
 #include <cleave/program/fold_cut.hpp>
 #include <cleave/storage/memory.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 // The loops of a fold on the host: they compute lines of its expression and add them up. Compiled once.
@@ -297,6 +298,36 @@ struct fold_work {
       w.add.finish_columns(m.sums, stop - first, as<char>(w.to) + first * w.bytes, 1);
     }
   }
+  /// How many results `run_across` computes at a time.
+  std::int64_t across() const { return fold_width * 16 / (vector_block * f.computed_bytes); }
+  /// A stretch of adjacent results that each reduce a line across them: they have as many sums as `add_rows` has, of
+  /// the same elements, so that their bits are the same.
+  static void run_across(const void* work, std::int64_t begin, std::int64_t end) {
+    const fold_work& w = *as<fold_work>(work);
+    const bound_loops& l = w.l;
+    const loop_dim &kept = l.outer.dims[0], &folded = l.folded.dims[0];
+    std::int64_t offset[max_walked], apart[max_walked];
+    for (int k = 0; k < l.walked; ++k) apart[k] = vector_block * folded.stride[k];
+    memory m;
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t first = unit * w.across(), n = std::min(kept.extent - first, w.across());
+      const auto sums = [&](std::int64_t j) { return m.sums + j * n * w.f.computed_bytes; };
+      w.add.start(m.sums, vector_block * n);
+      for (std::int64_t j = 0; j < vector_block && j < folded.extent; ++j) {
+        for (int k = 0; k < l.walked; ++k) offset[k] = j * folded.stride[k];
+        const std::int64_t rows_of_sum = (folded.extent - j + vector_block - 1) / vector_block;
+        const line_block b{&l, w.from, kept.stride, offset, apart, rows_of_sum, first, first + n, nullptr, nullptr};
+        if (w.f.plain) w.add.add_columns(sums(j), w.loaded(b), b.rows, n, apart[0]);
+        else
+          w.compute(b, w.f.strided_lines, m, [&](std::int64_t rows, std::int64_t some) {
+            w.add.add_columns(sums(j), m.values, rows, some, some);
+          });
+      }
+      for (std::int64_t half = vector_block / 2; half > 0; half /= 2)
+        for (std::int64_t j = 0; j < half; ++j) w.add.add_columns(sums(j), sums(j + half), 1, n, n);
+      w.add.finish_columns(m.sums, n, as<char>(w.to) + first * w.bytes, 1);
+    }
+  }
 };
 
 /// Whether a fold over an inner dim computes lines along its results.
@@ -314,6 +345,9 @@ inline void run_fold_into(const bound_loops& l, const fold_work& w, bool inner_f
   } else if (runs_shortly(l, w.f.strided_lines != nullptr)) {
     run = &fold_work::run_shortly;
     units = (l.results + fold_short_width - 1) / fold_short_width;
+  } else if (l.along_results) {
+    run = &fold_work::run_across;
+    units = (l.results + w.across() - 1) / w.across();
   }
   if (l.results * l.folded.size() <= fold_grain) run(&w, 0, units);
   else launch_units("cleave fold", units, run, &w);

@@ -46,11 +46,12 @@ constexpr box intersect(const box& a, const box& b) {
 /// The strides of an array in elements, by position.
 using strides = fixed_array<std::int64_t, max_rank>;
 
-/// Strides of a LayoutRight array.
-constexpr strides strides_of(const shape& s) {
+/// Strides of a LayoutRight array, or of a LayoutLeft one.
+constexpr strides strides_of(const shape& s, bool left = false) {
   strides stride{};
   std::int64_t step = 1;
-  for (int i = s.rank - 1; i >= 0; --i) {
+  for (int k = s.rank - 1; k >= 0; --k) {
+    const int i = left ? s.rank - 1 - k : k;
     stride[i] = step;
     step *= s[i];
   }

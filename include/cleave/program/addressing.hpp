@@ -83,27 +83,28 @@ struct contiguous_shards {
   constexpr const std::int64_t* operator()(const buffer&) const { return nullptr; }
 };
 
-/// `given` says the strides of shards.
+/// `given` says the strides of shards; others are in LayoutRight order, or `left`.
 template <class Buffers, class Maps, class Given = contiguous_shards>
 [[gnu::cold]] constexpr addressing addressing_of(const buffer& b, const Buffers& buffers, const Maps& maps,
-                                                 const sizes& s, const coordinates& at, const Given& given = {}) {
+                                                 const sizes& s, const coordinates& at, const Given& given = {},
+                                                 bool left = false) {
   addressing p;
   p.extents = indices_of(b, maps, s, at).extents();
   std::int64_t* stride = p.stride.data();
   if (b.form == form::view && buffers[b.of].form == form::halo) {
     // As far as the shard has them.
     const buffer& shard = buffers[buffers[b.of].of];
-    const addressing own = addressing_of(shard, buffers, maps, s, at, given);
+    const addressing own = addressing_of(shard, buffers, maps, s, at, given, left);
     for (int i = 0; i < b.type.rank; ++i) stride[i] = own.stride.data()[shard.type.find(b.type[i])];
     return p;
   }
-  std::int64_t next = 1;
-  for (int i = b.type.rank; i-- > 0; next *= p.extents[i]) stride[i] = next;
+  const strides in_order = strides_of(p.extents, left);
+  for (int i = 0; i < b.type.rank; ++i) stride[i] = in_order[i];
   if (const std::int64_t* own = given(b); own != nullptr)
     for (int i = 0; i < b.type.rank; ++i) stride[i] = own[i];
   if (b.form != form::view) return p;
   const buffer& region = buffers[b.of];
-  const addressing from = addressing_of(region, buffers, maps, s, at, given);
+  const addressing from = addressing_of(region, buffers, maps, s, at, given, left);
   const auto along = [&](dim_id d) { return from.stride.data()[region.type.find(d)]; };
   p.stride = {};
   for (int i = 0; i < b.type.rank; ++i)

@@ -23,6 +23,8 @@ struct exchange_spec {
   /// The halo is stored in the ghosts of the View that has the shard, whose strides these are: its memory surrounds the
   /// shard's.
   bool in_ghosts = false;
+  /// Parts of a halo are stored in LayoutLeft order.
+  bool left = false;
   strides ghost_strides{};
   /// Elements without a source keep their value; otherwise they become 0.
   bool keeps = false;
@@ -39,7 +41,7 @@ struct exchange_spec {
     return out.form == form::halo ? offset_of_part(out, part, region, at, here) : 0;
   }
   constexpr strides strides_at(std::uint32_t part, const coordinates& here) const {
-    return in_ghosts ? ghost_strides : strides_of(filled_by(part, here).extents());
+    return in_ghosts ? ghost_strides : strides_of(filled_by(part, here).extents(), left);
   }
   /// From the first element of the shard to the first one of a part around it.
   constexpr std::int64_t ghosts_before(std::uint32_t part, const coordinates& here) const {

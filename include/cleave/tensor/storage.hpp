@@ -65,6 +65,10 @@ struct tensor_state {
   std::int64_t stride_class = 0;
   /// Whether the elements of each row lie side by side, on all ranks, so that kernels may use the View itself.
   bool unit_rows = false;
+  /// The same along the first dim, with the dims in ascending order of their strides.
+  bool is_left = false;
+  /// Whether the last call with it copied its elements to contiguous memory, or from there.
+  mutable bool was_copied = false;
   /// Whether it is a View of constants.
   bool read_only = false;
   /// How many elements the View has around its shard that halos may be written to, along each dim on both sides.

@@ -4,6 +4,7 @@
 
 #include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/execute/left_order.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/tensor/call.hpp>
 
@@ -54,16 +55,23 @@ inline void classify_strides(tensor_state& t) {
   auto& classes = *as<stride_classes>(found);
   const int last = t.local.rank - 1;
   const bool unit = last < 0 || t.elements() == 0 || t.local[last] == 1 || t.stride[last] == 1;
-  std::int64_t number = classes.find(t, 0), all[3];
+  bool left = last > 0;
+  for (int i = 0, inner = -1; i <= last && t.elements() != 0; ++i)
+    if (t.local[i] > 1) {
+      left = left && (inner < 0 ? i > 0 || t.stride[i] == 1 : t.stride[i] >= t.stride[inner] * t.local[inner]);
+      inner = i;
+    }
+  std::int64_t number = classes.find(t, 0), all[4];
   // Until all ranks have the same entry: each takes its next one that is not before anybody's.
   do {
-    const std::int64_t mine[3] = {number, -number, unit ? 0 : 1};
-    on.largest(mine, all, 3, on.world());
+    const std::int64_t mine[4] = {number, -number, unit ? 0 : 1, left ? 0 : 1};
+    on.largest(mine, all, 4, on.world());
     if (all[0] != number) number = classes.find(t, all[0]);
   } while (all[0] != -all[1]);
   if (number == std::ssize(classes.known)) classes.known.push_back({t.stride, t.ghosts});
   t.stride_class = number;
   t.unit_rows = all[2] == 0;
+  t.is_left = all[3] == 0;
 }
 
 /// Shards of two results in the memory of the caller, to be compared element by element.
@@ -150,6 +158,17 @@ inline bool is_given_before(const call_operand* operands, std::size_t i) {
   return false;
 }
 
+/// Whether all tensors of more than one dim are in LayoutLeft order, and not all in LayoutRight order too.
+inline bool all_left(const call_operand* operands, std::size_t count) {
+  bool right = true;
+  for (std::size_t i = 0; i < count; ++i)
+    if (const tensor_state* t = operands[i].tensor; t != nullptr && t->local.rank > 1) {
+      if (t->strided == nullptr || !t->is_left) return false;
+      right = right && t->unit_rows;
+    }
+  return !right;
+}
+
 /// A plan bound to sizes and to the strides of some of its arguments and results.
 struct strided_executor {
   /// Of each argument and result.
@@ -167,11 +186,17 @@ struct strided_executor {
     given.ghosts.resize(p.arguments, nullptr);
     given.copy = &copy_strided;
     const sizes at = site.complete_for_run();
-    for (std::size_t i = 0; i < all; ++i) {
+    const auto reads_view = [&](std::size_t i) {
       const tensor_state* t = operands[i].tensor;
-      if (t == nullptr || t->strided == nullptr || !t->unit_rows ||
-          !strided_access(p, i, at, site.grid().here()).possible())
-        continue;
+      return t != nullptr && t->strided != nullptr && (given.left ? t->is_left : t->unit_rows) &&
+             strided_access(p, i, at, site.grid().here()).possible();
+    };
+    given.left = all_left(operands, all) && runs_left(p, at, site.grid().here());
+    for (std::size_t i = 0; i < all && given.left; ++i)
+      given.left = operands[i].tensor == nullptr || operands[i].tensor->local.rank < 2 || reads_view(i);
+    for (std::size_t i = 0; i < all; ++i) {
+      if (!reads_view(i)) continue;
+      const tensor_state* t = operands[i].tensor;
       stride[i] = t->stride;
       given.of[i] = &stride[i];
       if (i >= p.arguments || is_given_before(operands, i)) continue;
@@ -217,7 +242,9 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
   for (std::size_t i = 0; i < p.arguments + p.results; ++i) {
     given.push_back(operands[i]);
     const tensor_state* t = operands[i].tensor;
-    if (t == nullptr || t->strided == nullptr || (own != nullptr && own->uses_view(i))) continue;
+    if (t == nullptr || t->strided == nullptr) continue;
+    t->was_copied = own == nullptr || !own->uses_view(i);
+    if (!t->was_copied) continue;
     given[i].data = i < p.arguments ? t->packed() : t->begin_writing();
   }
   run_program(code, site, given.data(), own == nullptr ? nullptr : own->code.get());

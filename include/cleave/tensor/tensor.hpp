@@ -142,8 +142,9 @@ class tensor {
       : handle_(g, sharding_type::value, where, element_of<T>, extents) {}
   /// Wraps a shard that the caller owns. The View is kept alive and not copied. It may have any layout: a subview, a
   /// padded View, the interior of a View with ghosts. Steps that go through the elements one by one, products, and the
-  /// exchange of halos use a View in place if the elements of its last dim lie side by side. Other steps use a
-  /// contiguous copy, which the tensor keeps. Nothing can be assigned to a tensor that wraps a View of constants.
+  /// exchange of halos use a View in place if the elements of its last dim lie side by side. If all arrays of a call
+  /// are LayoutLeft, passes, stencils and sums of rows use them in place too. Other steps use a contiguous copy, which
+  /// the tensor keeps: see `was_copied`. Nothing can be assigned to a tensor that wraps a View of constants.
   /// Collective over the communicator of the grid. Throws view_error on all ranks if the View of any rank does not have
   /// the extents of its shard, or shows one element several times.
   template <class Data, class... Properties>
@@ -337,6 +338,9 @@ class tensor {
     }
     return strided_view_type(data(), layout);
   }
+  /// Whether the last call that read or wrote the View that the tensor wraps copied its elements to or from contiguous
+  /// memory, since its steps could not use the View itself. The same on all ranks.
+  bool was_copied() const { return state().was_copied; }
 
   /// Sets all elements to one value. No communication.
   const tensor& fill(T value) const {

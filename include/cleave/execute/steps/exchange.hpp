@@ -125,6 +125,7 @@ namespace detail {
   comm::exchange_spec e = comm::exchange_of(p, s, b.at);
   if (b.given == nullptr) return e;
   for (std::uint16_t in : s.in) e.in_strides.push_back(strides_in(b.addresses(p.buffers[in])));
+  e.left = b.is_left();
   e.in_ghosts = b.lies_in_ghosts(b.result(s));
   if (e.in_ghosts) e.ghost_strides = strides_in(b.addresses(p.buffers[e.out.of]));
   return e;

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/execute/expression_of.hpp>
+#include <cleave/execute/range_selects.hpp>
+#include <cleave/program/fold_cut.hpp>
+
+// Programs whose arrays are all in LayoutLeft order, as the caller's Views are. Their loops run along the first dim.
+
+namespace cleave { inline namespace v0 { namespace detail {
+
+/// Whether code reads an index itself. Those of resolved ranges keep their place, but nothing reads them.
+constexpr bool reads_index(const fused_code& t) {
+  const auto is_index = [&](int j) { return role_of(op_of(t.word[j])) == fused_role::index; };
+  for (std::uint16_t r : t.root)
+    if (is_index(r)) return true;
+  for (int j = 0; j < t.size(); ++j) {
+    const fused_role role = role_of(op_of(t.word[j]));
+    const int operands = role == fused_role::user ? 3 : role == fused_role::operation ? arity_of(op_of(t.word[j])) : 0;
+    for (int k = 0; k < operands; ++k)
+      if (is_index(operand_of(t.word[j], k))) return true;
+  }
+  return false;
+}
+/// Whether the code of a pass, or any of those into which its ranges are resolved, reads an index.
+[[gnu::cold]] inline bool reads_index(const program_view& p, std::size_t number) {
+  const fused_code t = fused_code_of(p, number);
+  const range_selects selects = selects_of(t);
+  bool reads = selects.variants == 0 && reads_index(t);
+  for (int v = 0; v < selects.variants; ++v) reads = reads || reads_index(variant_of(t, selects, as_size(v)));
+  return reads;
+}
+
+/// Whether a map can run along the first dim of its loop: every load moves along it as it does along the last dim, for
+/// which it was compiled.
+[[gnu::cold]] inline bool maps_left(const program_view& p, std::size_t number) {
+  const step& s = p.steps[number];
+  const buffer& out = p.buffers[s.out];
+  if ((out.form != form::shard && out.form != form::halo) || out.type.dims != s.loop.dims) return false;
+  if (s.loop.rank < 2 || is_in_pass(s)) return true;
+  const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
+  for (std::size_t k = 0; k < s.in.size(); ++k) {
+    const buffer& x = p.buffers[s.in[k]];
+    if (x.form != form::shard && x.form != form::halo && !is_around_shard(p, x)) return false;
+    const unsigned now = x.type.find(s.loop[0]) < 0 ? 0 : x.type[0] == s.loop[0] ? 1 : 2;
+    if (inner.stride[k] != 2 && inner.stride[k] != now) return false;
+  }
+  return !reads_index(p, number);
+}
+/// Whether a fold along the last of two dims can run along its results, which are too many to be cut in pieces.
+[[gnu::cold]] inline bool folds_left(const program_view& p, std::size_t number, const sizes& at,
+                                     const coordinates& here) {
+  const step& s = p.steps[number];
+  if (!on_host || s.combine == reduction::logsumexp || s.loop.rank != 2 || s.folded != 1 || !folds_inner(p, number) || reads_index(p, number)) return false;
+  const std::int64_t results = held(at[s.loop[0]], s.space[0], here, at.axes).size();
+  return cut_of_fold(results, held(at[s.loop[1]], s.space[1], here, at.axes).size(), 1).chunks == 1 && results > 64;
+}
+/// Whether all arrays of a step have one dim at most, so that there is one order.
+constexpr bool has_one_order(const program_view& p, const step& s) {
+  bool one = p.buffers[s.out].type.rank < 2;
+  for (std::uint16_t b : s.in) one = one && p.buffers[b].type.rank < 2 && p.buffers[b].form == form::shard;
+  return one && s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end;
+}
+/// Whether a program can run with all arrays in LayoutLeft order: it has such maps, their halos, and such folds only,
+/// besides steps with one dim at most.
+[[gnu::cold]] inline bool runs_left(const program_view& p, const sizes& at, const coordinates& here) {
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const step& s = p.steps[i];
+    const bool halo = s.kind == step_kind::exchange && p.buffers[s.out].form == form::halo &&
+                      p.buffers[s.in[0]].form == form::shard;
+    if (s.kind == step_kind::wait || halo || has_one_order(p, s)) continue;
+    if (s.kind == step_kind::map ? !maps_left(p, i) : s.kind != step_kind::fold || !folds_left(p, i, at, here))
+      return false;
+  }
+  return true;
+}
+
+}}} // namespace cleave::v0::detail
