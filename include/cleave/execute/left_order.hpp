@@ -52,7 +52,9 @@ constexpr bool reads_index(const fused_code& t) {
 [[gnu::cold]] inline bool folds_left(const program_view& p, std::size_t number, const sizes& at,
                                      const coordinates& here) {
   const step& s = p.steps[number];
-  if (!on_host || s.combine == reduction::logsumexp || s.loop.rank != 2 || s.folded != 1 || !folds_inner(p, number) || reads_index(p, number)) return false;
+  if (!on_host || s.combine == reduction::logsumexp || s.loop.rank != 2 || s.folded != 1 || !folds_inner(p, number) ||
+      reads_index(p, number))
+    return false;
   const std::int64_t results = held(at[s.loop[0]], s.space[0], here, at.axes).size();
   return cut_of_fold(results, held(at[s.loop[1]], s.space[1], here, at.axes).size(), 1).chunks == 1 && results > 64;
 }
