@@ -185,6 +185,50 @@ TEST(variants, are_searched_as_an_enumeration_does) {
   EXPECT_GE(best_found, 190);
 }
 
+// Where memory is said to be exact on many devices, all need the same: 1,000 random plans, and a loop over the devices.
+TEST(variants, have_the_memory_that_is_said_to_be_exact) {
+  int exact = 0, uneven = 0;
+  for (unsigned seed = 1; seed <= 1000; ++seed) {
+    cleave::study s = recorded<false>(seed);
+    chosen.seed(seed);
+    const auto rules = [&] {
+      const char* over[] = {"", " / data", " / model", " / data / model"};
+      std::string text;
+      for (const char* dim : {"batch", "embed", "hidden"})
+        if (const char* axes = over[below(4)]; *axes != 0)
+          text += (text.empty() ? "" : ", ") + (dim + std::string(axes));
+      return cleave::layout_table(text);
+    };
+    for (const char* name : {"up", "down", "x", "result.*"}) s.lay_out(name, rules());
+    const std::int64_t each = below(3) == 0 ? 1 : 16; // shards are mostly even
+    cleave::policy rule = cleave::policy::time();
+    rule.takes_ties = true;
+    const std::vector<cleave::named_size> sizes{batch = each * (1 + below(9)), embed = each * (1 + below(9)),
+                                                hidden = each * (1 + below(9)), data = 2 + 2 * below(2), model = 4};
+    const auto p = s.plan({sizes.data(), sizes.size()}, rule);
+    const cleave::program_view view = p.view();
+    bool alike = cleave::detail::alike_everywhere(view, p.planned_for());
+    uneven += !alike;
+    for (const cleave::step& one : view.steps)
+      alike = alike && !cleave::detail::differs_by_place(view, one, p.planned_for());
+    if (!alike) continue;
+    ++exact;
+    const std::int64_t first = cleave::workspace_on(view, p.planned_for(), {}).total();
+    for (std::int64_t d = 1; d < p.planned_for().axes.devices(); ++d)
+      EXPECT_EQ(cleave::workspace_on(view, p.planned_for(), coordinates_of(d, p.planned_for().axes)).total(), first)
+          << seed << " device " << d;
+  }
+  EXPECT_GT(exact, 300);
+  EXPECT_GT(uneven, 100);
+  // Of more devices: even shards, and uneven ones.
+  constexpr cleave::function two([](auto x, auto up, auto down) { return dot(dot(x, up, embed), down, hidden); });
+  auto s = cleave::study::of<X(X, Up, Down)>(two, {"x", "up", "down"});
+  s.lay_out("*", cleave::layout_table("batch / data, hidden / model"));
+  EXPECT_TRUE(s.plan({batch = 64, embed = 64, hidden = 64, data = 32, model = 32}).memory_is_exact());
+  EXPECT_FALSE(s.plan({batch = 63, embed = 64, hidden = 64, data = 32, model = 32}).memory_is_exact());
+  EXPECT_TRUE(s.plan({batch = 63, embed = 64, hidden = 64, data = 16, model = 16}).memory_is_exact());
+}
+
 inline constexpr cleave::dim<"stage"> stage;
 inline constexpr cleave::dim<"microbatch"> microbatch;
 inline constexpr cleave::dim<"next"> next;

@@ -317,6 +317,14 @@ constexpr memory_parts memory_of_call(const program_view& p, const sizes& at) {
 }
 } // namespace detail
 
+/// Whether `memory_of` is exact: up to 256 devices are compared one by one; of more, all need the same memory if shards
+/// are equally large and no step needs other memory elsewhere, as exchanges and permutations do. Otherwise some devices
+/// stand for all, and the number may be too small.
+constexpr bool memory_is_exact(const program_view& p, const sizes& at) {
+  bool alike = detail::alike_everywhere(p, at);
+  for (const step& s : p.steps) alike = alike && !detail::differs_by_place(p, s, at);
+  return alike || at.axes.devices() <= detail::compared_devices;
+}
 /// The memory of a plan on the device that needs most.
 constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
   memory_parts m = detail::memory_of_call(p, at);
