@@ -76,7 +76,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 BUDGET = {
     "version": 50, "base": 1870, "mesh": 300, "layout": 1250, "type": 500, "graph": 1730, "ops": 1610, "record": 1050,
     "cost": 2550, "program": 2370, "rules": 2350, "autodiff": 550, "expr": 4060, "propagate": 250, "plan": 7040,
-    "study": 1660, "simulate": 1970, "storage": 1750, "comm": 5180, "kernels": 4060, "distributed": 1300, "grid": 200, "execute": 5420,
+    "study": 1670, "simulate": 1970, "storage": 1750, "comm": 5180, "kernels": 4060, "distributed": 1300, "grid": 200, "execute": 5420,
     "shards": 50, "object": 150, "tensor": 3210, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
