@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: types ternary_of_members.cpp:@here
+// expect: ternary_of_members.cpp:@here
 // expect-gcc: "operands to '?:' have different types"
-// expect-clang: "incompatible operand types"
+// expect-clang: "conditional expression is ambiguous"
 // of: the compiler
 // mend: Tensors with other dims or layouts have other types. Write `if constexpr`, or, if a value decides,
 // mend: `select(along_x, g.dx, g.dy)`.
@@ -10,15 +10,16 @@
 
 using namespace fail_test;
 
+template <template <class, auto> class Tensor>
 struct slopes {
-  X dx;
-  cleave::abstract<float, mesh(batch / model, embed)> dy;
+  Tensor<float, mesh(batch / data, embed)> dx;
+  Tensor<float, mesh(batch / model, embed)> dy;
 };
 constexpr cleave::function f([](auto g) {
   constexpr bool along_x = true;
   return along_x ? g.dx : g.dy; // here
 });
-constexpr auto plan = cleave::plan<X(slopes)>(f);
+constexpr auto plan = cleave::plan<X(slopes<cleave::abstract>)>(f);
 static_assert(plan.collectives() == 0);
 
 int main() {}

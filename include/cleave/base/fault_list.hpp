@@ -84,6 +84,9 @@ CLEAVE_FAULT(not_an_element, "this type cannot be the element of a tensor")
 CLEAVE_FAULT(not_an_argument,
              "an argument or result must be a tensor, a number, or an aggregate of these (std::array, std::tuple, a "
              "struct without base classes, references and C arrays); wrap a View in a tensor")
+CLEAVE_FAULT(struct_of_one_kind,
+             "a struct of tensors in a signature is a template, because a body sees values in it: "
+             "template <template <class, auto> class Tensor> struct weights { Tensor<float, layout> w; }")
 CLEAVE_FAULT(too_many_fields, "an aggregate of tensors has at most 64 fields; nest structs or use std::array")
 CLEAVE_FAULT(layouts_tie, "two layouts of this value cost the same; constrain it to choose")
 CLEAVE_FAULT(result_count, "the function returns or takes a different number of tensors than is expected of it")

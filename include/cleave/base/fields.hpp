@@ -131,7 +131,8 @@ constexpr bool items_are_leaves(std::index_sequence<I...>) {
 }
 template <template <class> class Leaf, class A>
 constexpr bool has_leaves_alone() {
-  if constexpr (Leaf<A>::value || std::is_empty_v<A>) return true;
+  // A tensor that only has a type is empty too.
+  if constexpr (Leaf<A>::value || std::is_empty_v<A>) return Leaf<A>::value || !requires { typename A::sharding_type; };
   else if constexpr (is_std_array<A>) return has_leaves_alone<Leaf, typename A::value_type>();
   else if constexpr (is_tuple<A>) return items_are_leaves<Leaf, A>(std::make_index_sequence<std::tuple_size_v<A>>{});
   else if constexpr (!std::is_aggregate_v<A> || std::is_array_v<A>) return false;

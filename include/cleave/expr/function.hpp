@@ -161,8 +161,11 @@ inline constexpr bool is_in_signature = !std::is_void_v<A> && !std::is_same_v<st
 template <class A>
 inline constexpr bool is_argument = has_leaves_alone<is_value, given<A>>();
 template <class A>
+struct is_value_or_tensor : std::bool_constant<is_value<A>::value || TensorType<A>> {};
+template <class A>
 using argument_verdict =
     rejected<is_argument<A>                                                 ? fault::none
+             : has_leaves_alone<is_value_or_tensor, given<A>>()             ? fault::struct_of_one_kind
              : std::is_default_constructible_v<A> || std::is_aggregate_v<A> ? fault::not_an_argument
                                                                             : fault::captures,
              A>;
@@ -175,8 +178,8 @@ template <bool Known, class Recording>
 struct result_if : std::type_identity<value> {};
 template <class Recording>
 struct result_if<true, Recording> : std::type_identity<std::remove_cvref_t<typename Recording::taken>> {};
-template <class F, class... Args>
-using checked_body = std::conditional_t<is_body<F> && (is_argument<Args> && ...), F, refused_body>;
+template <class F, class R, class... Args>
+using checked_body = std::conditional_t<is_body<F> && is_argument<R> && (is_argument<Args> && ...), F, refused_body>;
 
 /// A value in place of the result of a call that has been refused.
 template <class... Args>
@@ -265,7 +268,7 @@ struct recording<Body, R(Args...)> {
   static_assert(sizeof(detail::body_verdict<Body>) != 0);
   /// Here the body is instantiated, before anything else is asked of it, and with few templates around it: compilers
   /// print them all.
-  using body = detail::checked_body<Body, Args...>;
+  using body = detail::checked_body<Body, R, Args...>;
   using taken = decltype(std::declval<detail::or_no_fit<body>&>()(std::declval<detail::given<Args>&>()...));
   static constexpr detail::call_fit fit = [] {
     if constexpr (!requires { typename recording::taken; }) return detail::call_fit::reported;
@@ -278,7 +281,8 @@ struct recording<Body, R(Args...)> {
     }
   }();
   using taken_or_value = typename detail::result_if<fit == detail::call_fit::fits, recording>::type;
-  static_assert((sizeof(detail::argument_verdict<std::remove_cvref_t<Args>>) + ... + 1) != 0);
+  static_assert((sizeof(detail::argument_verdict<std::remove_cvref_t<Args>>) + ... +
+                 sizeof(detail::argument_verdict<std::remove_cvref_t<R>>)) != 0);
   static_assert(sizeof(rejected<detail::fault_of(fit), Body, got<sizeof...(Args)>>) != 0);
 
   static_assert(sizeof(detail::result_verdict<taken_or_value>) != 0);

@@ -188,14 +188,6 @@ constexpr bool compose_remaps(graph& g, node& n) {
   return true;
 }
 
-/// Whether a remap is the identity.
-constexpr bool changes_nothing(const graph& g, const node& n) {
-  if (n.maps == 0 || n.arity != 1 || !(n.type == g.nodes[n.in[0]].type)) return false;
-  for (const dim_map& m : maps_of(g, n))
-    if (!is_identity(m)) return false;
-  return true;
-}
-
 /// How many live nodes and results read each node.
 constexpr indexed_vector<std::uint8_t> readers_in(const graph& g, const indexed_vector<std::uint8_t>& live) {
   indexed_vector<std::uint8_t> readers(g.nodes.size(), 0);

@@ -153,7 +153,7 @@ constexpr void repeat_the_same(const graph& g, node& n) {
 }
 /// Whether the result of an operation is its first operand.
 constexpr bool gives_its_operand(const graph& g, const node& n) {
-  if (n.maps != 0) return changes_nothing(g, n);
+  if (n.maps != 0) return permutes(g, n) && std::ranges::all_of(maps_of(g, n), is_identity);
   return runs_over_one(g, n) && !n.exclusive && n.arity == 1 && n.type == g.nodes[n.in[0]].type;
 }
 
