@@ -45,6 +45,30 @@ constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, l
   }
 }
 
+/// The current cost of copies of a value, of the nodes downstream, and of the values combined with those: about
+/// what a change there can save. Nodes count once.
+constexpr double moved_downstream(const cost_model& m, assignment& a, std::size_t v) {
+  ++a.round;
+  std::size_t* made = a.priced.at;
+  std::size_t found = 0;
+  double total = 0;
+  const auto count = [&](std::size_t u) {
+    if (a.counted_in.at[u] == a.round) return false;
+    a.counted_in.at[u] = a.round;
+    total += a.price.at[u];
+    return true;
+  };
+  count(v);
+  made[found++] = v;
+  for (std::size_t i = 0; i < found; ++i)
+    for (std::uint32_t e = m.first_edge.at[made[i]]; e < m.first_edge.at[made[i] + 1]; ++e) {
+      const std::size_t w = m.edges.at[e].to;
+      if (found < m.limits.led_at_most && count(w)) made[found++] = w;
+      for (std::uint32_t slot = m.first_slot.at[w]; slot < m.first_slot.at[w + 1]; ++slot) count(m.operand.at[slot]);
+    }
+  return total;
+}
+
 /// Moves a value once, before all its readers, and improves the rest around that.
 constexpr void move_for_readers(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, layout l, led who) {
   ++a.tries;
@@ -112,13 +136,18 @@ constexpr void add_ways_to_read(const cost_model& m, assignment& a, std::size_t 
 /// Tries to move one value for its readers. Whether the total is cheaper.
 constexpr bool move_value_once(const cost_model& m, assignment& a, fingerprints& f, std::size_t v, double& best,
                                indexed_vector<layout>& ways) {
+  const layout own = produced(m, a, v);
+  const double saved = moved_downstream(m, a, v);
+  if (saved == 0) return false;
   ways.clear();
   add_ways_to_read(m, a, v, ways);
-  for (const layout l : ways)
+  for (const layout l : ways) {
+    if (l.word != own.word && reshard_price(m, v, own, l) >= m.limits.moved_for_saving * saved) continue;
     for (const led who : {led::readers, led::all}) {
       if (a.tries > m.rule.effort) return false;
       if (keep_if_cheaper(m, a, best, [&] { move_for_readers(m, a, f, v, l, who); })) return true;
     }
+  }
   return false;
 }
 
