@@ -23,6 +23,8 @@ inline constexpr cleave::mesh mesh{data, model};
 inline constexpr cleave::dim<"row"> row;
 inline constexpr cleave::dim<"col"> col;
 inline constexpr cleave::dim<"deep"> deep;
+inline constexpr cleave::dim<"long"> long_dim;
+inline constexpr cleave::dim<"other"> other_dim;
 
 using field = cleave::tensor<double, mesh(row / data, col / model)>;
 using turned = cleave::tensor<double, mesh(col, row / data)>;
@@ -336,6 +338,53 @@ TEST(strided, left_order_is_computed_in_place) {
         EXPECT_TRUE(same_bits(target, c));
         EXPECT_TRUE(target.was_copied());
       }
+}
+
+bool same_on_all(bool here) { return support::over_ranks(here ? 1 : 0) + support::over_ranks(here ? 0 : 1) == 1; }
+
+// What is the same memory in two shapes has one order, folds of one dim are cut in pieces, and folds read indices.
+TEST(strided, left_order_beside_arrays_of_one_dim) {
+  constexpr cleave::function split_argument([](auto x, auto v) { return x + split(v, long_dim, row, col); });
+  constexpr cleave::function split_value([](auto x, auto v) { return x + split(exp(v), long_dim, row, col); });
+  constexpr cleave::function merged([](auto x) { return merge(x * 2.0, row, col, long_dim); });
+  constexpr cleave::function scaled_by_sum([](auto x, auto v) { return x * sum(v, other_dim); });
+  constexpr cleave::function scaled_by_indices(
+      [](auto x, auto v) { return x * sum(v * cleave::iota<double>(v, other_dim), other_dim); });
+  constexpr cleave::function sums_of_a_range(
+      [](auto x) { return sum(select(cleave::iota<std::int64_t>(x, col) < 5, x * x, x), col); });
+  using flat = cleave::tensor<double, mesh(long_dim)>;
+  using other = cleave::tensor<double, mesh(other_dim / data)>;
+  for (const cleave::grid& g : support::grids(mesh))
+    for (const std::int64_t m : {3, 129}) {
+      const std::int64_t n = m == 3 ? 5 : 90;
+      field a(g, {m, n}), c(g, {m, n});
+      fill(a);
+      flat v(g, {m * n}), p(g, {m * n}), q(g, {m * n});
+      v.fill_by([](const auto& at) { return wave(at[0], 3) / 8; });
+      other w(g, {600000});
+      w.fill_by([](const auto& at) { return static_cast<double>(at[0] % 7); });
+      const left_order<field> u(g, a), t(g, a);
+      field target = t.shard.alias();
+      target = split_argument(u.shard, v), c = split_argument(a, v);
+      EXPECT_TRUE(same_bits(target, c));
+      target = split_value(u.shard, v), c = split_value(a, v);
+      EXPECT_TRUE(same_bits(target, c));
+      p = merged(u.shard), q = merged(a);
+      EXPECT_TRUE(same_bits(p, q));
+      target = scaled_by_sum(u.shard, w), c = scaled_by_sum(a, w);
+      EXPECT_TRUE(same_bits(target, c));
+      target = scaled_by_indices(u.shard, w), c = scaled_by_indices(a, w);
+      EXPECT_TRUE(same_bits(target, c));
+      line s(g, {m}), r(g, {m});
+      s = sums_of_a_range(u.shard), r = sums_of_a_range(a);
+      EXPECT_TRUE(same_bits(s, r));
+      EXPECT_TRUE(same_on_all(u.shard.was_copied()));
+      // With 129 rows on two devices, one has more than 64 and the other one has not.
+      constexpr cleave::function sums([](auto x) { return sum(x, col); });
+      s = sums(u.shard), r = sums(a);
+      EXPECT_TRUE(same_bits(s, r));
+      EXPECT_TRUE(same_on_all(u.shard.was_copied()));
+    }
 }
 
 TEST(strided, left_order_of_three_dims) {

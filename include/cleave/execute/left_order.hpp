@@ -48,32 +48,35 @@ constexpr bool reads_index(const fused_code& t) {
   }
   return !reads_index(p, number);
 }
-/// Whether a fold along the last of two dims can run along its results, which are too many to be cut in pieces.
-[[gnu::cold]] inline bool folds_left(const program_view& p, std::size_t number, const sizes& at,
-                                     const coordinates& here) {
+/// Whether a fold along the last of two dims can run along its results. On every device, also on the one with the
+/// smallest shard, they must be too many to be cut in pieces, so that all devices use the same order.
+[[gnu::cold]] inline bool folds_left(const program_view& p, std::size_t number, const sizes& at) {
   const step& s = p.steps[number];
+  // The ranges of a fold are not resolved.
   if (!on_host || s.combine == reduction::logsumexp || s.loop.rank != 2 || s.folded != 1 || !folds_inner(p, number) ||
-      reads_index(p, number))
+      reads_index(fused_code_of(p, number)))
     return false;
-  const std::int64_t results = held(at[s.loop[0]], s.space[0], here, at.axes).size();
-  return cut_of_fold(results, held(at[s.loop[1]], s.space[1], here, at.axes).size(), 1).chunks == 1 && results > 64;
+  const std::int64_t all = at[s.loop[0]], blocks = at.axes.product(s.space[0]), widest = (all + blocks - 1) / blocks;
+  return all - (blocks - 1) * widest > most_cut_results;
 }
 /// Whether all arrays of a step have one dim at most, so that there is one order.
 constexpr bool has_one_order(const program_view& p, const step& s) {
-  bool one = p.buffers[s.out].type.rank < 2;
+  bool one = p.buffers[s.out].type.rank < 2 && (s.kind != step_kind::fold || s.loop.rank < 2);
   for (std::uint16_t b : s.in) one = one && p.buffers[b].type.rank < 2 && p.buffers[b].form == form::shard;
   return one && s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end;
 }
 /// Whether a program can run with all arrays in LayoutLeft order: it has such maps, their halos, and such folds only,
-/// besides steps with one dim at most.
-[[gnu::cold]] inline bool runs_left(const program_view& p, const sizes& at, const coordinates& here) {
+/// besides steps with one dim at most. No dim is split or merged, since both arrays are the same memory in LayoutRight
+/// order. The same on all devices.
+[[gnu::cold]] inline bool runs_left(const program_view& p, const sizes& at) {
+  for (const dim_product& d : p.rules.products)
+    if (d[2] != no_dim) return false;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     const step& s = p.steps[i];
     const bool halo = s.kind == step_kind::exchange && p.buffers[s.out].form == form::halo &&
                       p.buffers[s.in[0]].form == form::shard;
     if (s.kind == step_kind::wait || halo || has_one_order(p, s)) continue;
-    if (s.kind == step_kind::map ? !maps_left(p, i) : s.kind != step_kind::fold || !folds_left(p, i, at, here))
-      return false;
+    if (s.kind == step_kind::map ? !maps_left(p, i) : s.kind != step_kind::fold || !folds_left(p, i, at)) return false;
   }
   return true;
 }

@@ -14,6 +14,8 @@ namespace cleave { inline namespace v0 {
 /// Elements that are worth a unit of parallel work, and the most pieces of one range.
 inline constexpr std::int64_t fold_grain = tuned_size(1 << 13, 16);
 inline constexpr std::int64_t fold_chunks = 256;
+/// Units of results up to which a folded range is cut.
+inline constexpr std::int64_t most_cut_results = 64;
 /// Results that share a unit if the inner dim is kept, and if a short inner dim is folded.
 inline constexpr std::int64_t fold_width = 512;
 inline constexpr std::int64_t fold_short_width = tuned_size(128, 8);
@@ -28,7 +30,7 @@ constexpr fold_cut cut_of_fold(std::int64_t results, std::int64_t range, std::in
   const std::int64_t width = inner < fold_width ? inner : fold_width;
   const std::int64_t units = width == 0 ? 0 : results / width;
   fold_cut c{1, range};
-  if (units == 0 || units > 64 || range == 0) return c;
+  if (units == 0 || units > most_cut_results || range == 0) return c;
   std::int64_t pieces = range * width / fold_grain;
   if (pieces > fold_chunks) pieces = fold_chunks;
   if (pieces > range) pieces = range;

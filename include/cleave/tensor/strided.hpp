@@ -188,10 +188,10 @@ struct strided_executor {
     const sizes at = site.complete_for_run();
     const auto reads_view = [&](std::size_t i) {
       const tensor_state* t = operands[i].tensor;
-      return t != nullptr && t->strided != nullptr && (given.left ? t->is_left : t->unit_rows) &&
+      return t != nullptr && t->strided != nullptr && (given.left && t->local.rank > 1 ? t->is_left : t->unit_rows) &&
              strided_access(p, i, at, site.grid().here()).possible();
     };
-    given.left = all_left(operands, all) && runs_left(p, at, site.grid().here());
+    given.left = all_left(operands, all) && runs_left(p, at);
     for (std::size_t i = 0; i < all && given.left; ++i)
       given.left = operands[i].tensor == nullptr || operands[i].tensor->local.rank < 2 || reads_view(i);
     for (std::size_t i = 0; i < all; ++i) {

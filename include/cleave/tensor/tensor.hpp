@@ -339,7 +339,7 @@ class tensor {
     return strided_view_type(data(), layout);
   }
   /// Whether the last call that read or wrote the View that the tensor wraps copied its elements to or from contiguous
-  /// memory, since its steps could not use the View itself. The same on all ranks.
+  /// memory, since its steps could not use the View itself. The same on all devices of the grid.
   bool was_copied() const { return state().was_copied; }
 
   /// Sets all elements to one value. No communication.

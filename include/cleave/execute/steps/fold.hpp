@@ -17,7 +17,8 @@ class fold_step final : public bound_step {
  public:
   [[gnu::cold]] fold_step(const binder& b, const step& s, const fold_functions& code) : step_(s), code_(code) {
     detail::loop_binder(b, s).bind_fold(loops_, code.inner_folded);
-    loops_.along_results = b.is_left();
+    // The other folds of a program in LayoutLeft order have one dim.
+    loops_.along_results = b.is_left() && s.loop.rank > 1;
     cut_fold(loops_, code.inner_folded);
     in_order_ = inner_dim_of(s, b.program.buffers, b.program.maps).position == s.loop.rank - 1;
   }
