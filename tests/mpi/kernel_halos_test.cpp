@@ -187,6 +187,47 @@ TEST(kernel_halos, see_the_faces_of_the_domain) {
     }
 }
 
+/// Adds the elements before it, of another array with the same elements, in place.
+struct lag {
+  matrix<double> u;
+  matrix<const double> old;
+  CLEAVE_FUNCTION void operator()(std::int64_t i, std::int64_t j) const { u(i + 1, j + 1) += old(i, j + 1); }
+};
+struct lagged {
+  static constexpr std::string_view name = "lagged";
+  static constexpr int halo = 1;
+  static constexpr bool in_place = true;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& u) const {
+    Kokkos::parallel_for("lag", rows_and_cols({0, 0}, {u.local[0], u.local[1]}),
+                         lag{u.view<double**>(), in[1].view<const double**>()});
+  }
+};
+TEST(kernel_halos, change_an_array_that_nothing_else_reads) {
+  constexpr cleave::function together([](auto u, auto f) {
+    const auto first = cleave::call<relaxed<0>>(cleave::whole(), around(u), f);
+    const auto second = cleave::call<lagged>(cleave::whole(), around(u), around(u));
+    return first + 3 * second + cleave::call<relaxed<1>>(cleave::whole(), around(u), f);
+  });
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const plain u = waves(9, 6);
+    Field x(g, {9, 6}), y(g, {9, 6});
+    x.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    y = together(x, x);
+    std::vector<double> wanted;
+    for (std::int64_t i = 0; i < 9; ++i)
+      for (std::int64_t j = 0; j < 6; ++j) {
+        const auto at = [&](std::int64_t k, std::int64_t l) {
+          return u.at[static_cast<std::size_t>(std::clamp<std::int64_t>(k, 0, 8) * 6 + (l + 6) % 6)];
+        };
+        const double relaxed_here = 0.25 * (at(i - 1, j) + at(i + 1, j) + at(i, j - 1) + at(i, j + 1) + at(i, j));
+        const bool even = (i + j) % 2 == 0;
+        wanted.push_back((even ? relaxed_here : at(i, j)) + 3 * (at(i, j) + at(i - 1, j)) +
+                         (even ? at(i, j) : relaxed_here));
+      }
+    EXPECT_EQ(y.to_global(), wanted);
+  }
+}
+
 /// Doubles a shard in place: nothing is copied where the operand is not needed any more.
 struct twice {
   matrix<double> u;

@@ -229,6 +229,48 @@ constexpr auto sweep = [](auto u, auto f) {
   const auto red = cleave::call<relaxed<0>>(cleave::whole(), around(u), f);
   return cleave::call<relaxed<1>>(cleave::whole(), around(red), f);
 };
+/// Adds the element before it, of another array with the same elements, in place.
+struct lagged {
+  static constexpr std::string_view name = "lagged";
+  static constexpr int halo = 1;
+  static constexpr bool in_place = true;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard>, const cleave::shard&) const {}
+  static void reference(std::span<const cleave::reference_shard> in, const cleave::reference_shard& u) {
+    const std::int64_t line = u.before[1] + u.local[1] + u.after[1];
+    for (std::int64_t i = 0; i < u.local[0]; ++i)
+      for (std::int64_t j = 0; j < u.local[1]; ++j)
+        u.data[(i + u.before[0]) * line + j + u.before[1]] += in[1].data[(i + in[1].before[0] - 1) * line + j + 1];
+  }
+};
+TEST(Operations, ChangeAnArrayThatNothingElseReads) {
+  namespace st = cleave::stencil;
+  using Both = f64<mesh(row / data, time_dim / model)>;
+  constexpr cleave::function together([](auto u, auto f) {
+    const auto around = [](auto x) {
+      return st::star<1>(x, st::along(row, st::zero_gradient), st::along(time_dim, st::periodic));
+    };
+    const auto first = cleave::call<relaxed<0>>(cleave::whole(), around(u), f);
+    const auto second = cleave::call<lagged>(cleave::whole(), around(u), around(u));
+    return first + 3 * second + cleave::call<relaxed<1>>(cleave::whole(), around(u), f);
+  });
+  constexpr auto plan = cleave::plan<Both(Both, Both)>(together);
+  const cleave::graph g = cleave::recording<decltype(together)::body_type, Both(Both, Both)>::record();
+  const cleave::sizes at = plan.sized({row = 8, time_dim = 6, data = 2, model = 2});
+  cleave::shape extents;
+  extents.rank = 2;
+  extents[0] = 8;
+  extents[1] = 6;
+  cleave::host_array u(extents), f(extents);
+  for (std::size_t i = 0; i < u.data.size(); ++i) {
+    u.data[i] = std::sin(static_cast<double>(i));
+    f.data[i] = std::cos(static_cast<double>(i));
+  }
+  const std::array arguments{u, f};
+  const auto wanted = cleave::evaluate(g, at, arguments);
+  const cleave::simulated found = simulate(plan.thawed(), at, arguments);
+  EXPECT_EQ(found.problem, "");
+  EXPECT_EQ(found.results[0].data, wanted[0].data);
+}
 TEST(Operations, ChangeTheirFirstOperandInPlace) {
   using Both = f64<mesh(row / data, time_dim / model)>;
   constexpr cleave::function twice([](auto u, auto f) {

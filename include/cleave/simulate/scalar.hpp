@@ -5,6 +5,7 @@
 #include <cleave/base/containers.hpp>
 #include <cleave/base/error.hpp>
 #include <cleave/base/numbers.hpp>
+#include <cleave/layout/box.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/simulate/errors.hpp>
@@ -150,20 +151,26 @@ inline double applied(const user_entry& user, element result, double a, double b
   return static_cast<double>(
       user.i32.call(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c)));
 }
-/// A user's kernel on shards of doubles. In place it changes a copy of its first operand, which is then the result.
+/// A user's kernel on shards of doubles. In place it changes its first operand, which is then the result: the array
+/// with a halo, which is its own, or a copy.
 inline void run_reference(const user_entry& user, indexed_span<const reference_shard> in, const reference_shard& out) {
   if (user.reference == nullptr) raise<evaluation_error>(wording::reference_missing(user.name));
   if (!user.in_place) return user.reference(std::span(in.data(), in.size()), out);
   reference_shard changed = in[0];
   const shape all = detail::extents_with_halo(changed);
-  std::vector<double> copy(changed.data, changed.data + all.elements());
-  changed.data = copy.data();
-  user.reference(std::span(in.data(), in.size()), changed);
+  std::vector<double> copy;
+  if (all == changed.local) {
+    copy.assign(changed.data, changed.data + all.elements());
+    changed.data = copy.data();
+  }
+  indexed_vector<reference_shard> given(in.begin(), in.end());
+  given[0] = changed;
+  user.reference(std::span<const reference_shard>(given.data(), given.size()), changed);
   const strides step = strides_of(all), to = strides_of(out.local);
   for (std::int64_t n = 0; n < out.local.elements(); ++n) {
     std::int64_t from = 0, rest = n;
     for (int i = 0; i < all.rank; rest %= to[i], ++i) from += (rest / to[i] + changed.before[i]) * step[i];
-    out.data[n] = copy[as_size(from)];
+    out.data[n] = changed.data[from];
   }
 }
 

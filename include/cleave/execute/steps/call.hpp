@@ -30,7 +30,10 @@ class call_step final : public bound_step {
     shards_[operands].data = r.at[step_.out];
     // What a kernel changes in place is its result, or an array with a halo that is its own and then copied.
     const bool in_place = step_.user->in_place, own = in_place && around_;
-    if (in_place && !own) copy_first();
+    if (in_place && !own) {
+      copy_first();
+      shards_.front().data = shards_.back().data;
+    }
     step_.user->on_shards(local_context(r.grid, r.scratch.memory, bytes_),
                           std::span<const shard>(shards_.data(), operands), shards_[own ? 0 : operands]);
     if (own) copy_first();

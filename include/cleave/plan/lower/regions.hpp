@@ -32,6 +32,8 @@ struct shared_region {
   std::int64_t bytes = 0;
   /// Whether all who share it read the shard and its halo, so that the shard is not copied.
   bool halo = false;
+  /// A kernel changes it in place, so that nothing else reads it.
+  bool changed = false;
   /// Each device computes the halo. For that it reads these regions, which are halos too, and these values, which do
   /// not have the dims along which the halo extends.
   bool computed = false;

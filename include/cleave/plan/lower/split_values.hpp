@@ -118,14 +118,15 @@ constexpr std::size_t region_of_kernel(const assigned_graph& in, partitioned& p,
   const node& n = in.node_at(v);
   const region_shape shape = region_of_operand(halos_of(in.g, n), as_int(k), in.node_at(n.in[k]).type, want);
   if (shape.maps.empty()) return none;
-  // One that it changes is its own.
   const bool changed = k == 0 && n.user->in_place;
-  std::size_t r = changed ? p.regions.all.size() : 0;
-  while (r < p.regions.all.size() &&
-         (p.regions.all[r].operand != n.in[k] || p.regions.all[r].halo || p.regions.all[r].shape != shape))
-    ++r;
+  const auto serves = [&](const shared_region& known) {
+    return known.operand == n.in[k] && !known.halo && !known.changed && known.shape == shape;
+  };
+  std::size_t r = 0;
+  while (r < p.regions.all.size() && (changed || !serves(p.regions.all[r]))) ++r;
   if (r == p.regions.all.size()) {
     p.regions.all.push_back({n.in[k], shape});
+    p.regions.all.back().changed = changed;
     made.push_back(none);
   }
   const std::size_t around = region_value(in, p, made, r, v);
