@@ -431,4 +431,36 @@ TEST(MovesNoMoreThanGspmd, RunsAreWholeWhereAllOfThemIsThere) {
   EXPECT_EQ(bytes_of(greatest, {laid_out({{row}, {column}})}, laid_out({{twice, {x, y}}})), 0);
 }
 
+// What the search does not find: dims of all nodes of an exchange would have to change at once. GSPMD's bytes of these
+// programs are not known.
+TEST(MovesMoreThanItMight, PiecesGoToOtherAxesInTwoSteps) {
+  const dim_ref thrice{"thrice", 72};
+  // 1152 if rows leave y and columns x where the pieces are put together.
+  EXPECT_LE(bytes_of([&](values v) { return concat(thrice, piece(v[0], row), piece(v[0], row), piece(v[0], row)); },
+                     {laid_out({{row, {y}}, {column, {x}}})}, laid_out({{thrice, {x, y}}, {column}})),
+            1200);
+}
+TEST(MovesMoreThanItMight, AnExchangeBeforeALoopKeepsItsDims) {
+  // 192 if columns go from x to z in the exchange that reverses rows.
+  const dim_ref short_row{"short row", 6};
+  const auto laid = [](std::initializer_list<sharded> dims) {
+    spec s = laid_out(dims);
+    s.mesh.axes = {{x, 2}, {y, 2}, {"z", 2}};
+    return s;
+  };
+  const auto looped = [&](values v) {
+    return repeat_times(3, flip(v[0], short_row), [](value u) { return sin(u) * tanh(u); });
+  };
+  EXPECT_LE(bytes_of(looped, {laid({{column, {x}}, {short_row, {"z"}}})}, laid({{column, {y}}, {short_row, {"z"}}})),
+            240);
+}
+TEST(MovesNoMoreThanGspmd, AnEmptyDimHasNoOtherEnd) {
+  // Windows of a dim without elements have only what is outside, which is 0 for every border.
+  const dim_ref to{"to", 2}, at{"at", 3};
+  const auto around = [&](values v) {
+    return windows(broadcast(v[0], row, none), window{none, to, at, 1, 1, 2, 2, border::edge});
+  };
+  EXPECT_EQ(bytes_of(around, {laid_out({{row}})}, laid_out({{row}, {to}, {at}})), 0);
+}
+
 } // namespace CLEAVE_SOURCE

@@ -52,9 +52,12 @@ struct later_permutations {
       if (behind.empty()) behind.assign(count, no_node), passes.assign(count, 0);
       if (behind[v] != no_node) continue;
       for (bool pass : {true, false}) {
+        passed_ = false;
+        last_ = v;
         if (only_reduced(g, live, v, pass)) break;
-        for (std::size_t w = v; w < count; ++w)
+        for (std::size_t w = v; w <= last_; ++w)
           if (behind[w] == v) behind[w] = no_node, passes[w] = 0;
+        if (!passed_) break;
       }
     }
   }
@@ -83,6 +86,8 @@ struct later_permutations {
       if (others || n.loop != nodes[v].loop || n.pinned != 0 || behind[w] != no_node) return false;
       if (!ends && !reduces && !is_alias(n.code) && !computes_elements[underlying(n.code)]) return false;
       behind[w] = narrowed(v);
+      last_ = w;
+      passed_ = passed_ || (reduces && !ends);
       passes[w] = !ends;
       reduced = reduced || ends;
       for (node_id r : g.outputs)
@@ -90,6 +95,10 @@ struct later_permutations {
     }
     return reduced;
   }
+
+  /// The last node that is behind the permutation, and whether that passed a reduction.
+  std::size_t last_ = 0;
+  bool passed_ = false;
 };
 
 /// Appends a reduction of the operand that is not permuted yet, and makes of `n` the permutation of its result; `n`

@@ -124,14 +124,16 @@ constexpr bool chooses_one_value(const graph& g, node& n) {
   return true;
 }
 /// Whether an operation only changes the dims along which a broadcast repeats its operand: a view or a remap along dims
-/// that the operand of the broadcast lacks, in which nothing comes from outside.
+/// that the operand of the broadcast lacks, in which nothing comes from outside, or from the other end of the same dim:
+/// an empty dim would have no other end.
 constexpr bool repeats_the_same(const graph& g, const node& n) {
   if (n.arity != 1 || n.pinned != 0 || g.nodes[n.in[0]].code != op::broadcast) return false;
   const bool view = n.code == op::rename || n.code == op::split || n.code == op::merge;
   if (!view && n.maps == 0) return false;
   const tensor_type& repeated = g.nodes[g.nodes[n.in[0]].in[0]].type;
   for (const dim_map& m : maps_of(g, n))
-    if (m.at_run_time != 0 || (m.outside == border::zero && !stays_inside(g, m))) return false;
+    if (m.at_run_time != 0 || (!stays_inside(g, m) && (m.outside == border::zero || m.from != m.to || m.divisor != 1)))
+      return false;
   for (int i = 0; i < repeated.rank; ++i)
     if (!n.type.has(repeated[i])) return false;
   // The other dims of the operand are those that it had before.
