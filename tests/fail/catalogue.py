@@ -155,6 +155,8 @@ def text_of(name: str, count: int, words: str, order: str) -> str:
     """The sentence of a text, with <placeholders>."""
     sentence = "".join(part[1:-1] for part in re.findall(r'"(?:[^"\\]|\\.)*"', words))
     named = set(re.findall(r"\{(\w+)\}", sentence))
+    if re.search(r"[{}]", re.sub(r"\{\w+\}", "", sentence)):
+        raise Wrong(f"wording::{name} has a brace that begins or ends no name")
     if len(named) != count or (order and set(re.findall(r'"(\w+)"', order)) != named):
         raise Wrong(f"wording::{name} does not name each of its {count} arguments")
     return "cleave: " + re.sub(r"\{(\w+)\}", r"<\1>", sentence)

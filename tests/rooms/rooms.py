@@ -74,14 +74,14 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 # The most lines of a room. Whoever needs more deletes what the new lines replace, or raises the number in the same commit and says in
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
-    "version": 50, "base": 1880, "mesh": 300, "layout": 1250, "type": 500, "graph": 1730, "ops": 1610, "record": 1050,
+    "version": 50, "base": 1880, "mesh": 300, "layout": 1250, "type": 500, "graph": 1740, "ops": 1610, "record": 1050,
     "cost": 2550, "program": 2370, "rules": 2350, "autodiff": 550, "expr": 4070, "propagate": 250, "plan": 7070,
-    "study": 1670, "simulate": 1970, "storage": 1750, "comm": 5180, "kernels": 4060, "distributed": 1300, "grid": 200, "execute": 5420,
+    "study": 1670, "simulate": 1980, "storage": 1750, "comm": 5180, "kernels": 4060, "distributed": 1300, "grid": 200, "execute": 5430,
     "shards": 50, "object": 150, "tensor": 3210, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
 NOT_IN_CORE = [*APPLICATIONS, "study", "files"]  # a program that runs includes no header of the study
-CORE_BUDGET = 50360
+CORE_BUDGET = 50390
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "tensor"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}

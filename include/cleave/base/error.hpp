@@ -139,12 +139,14 @@ inline part number(std::integral auto n) { return part(static_cast<std::int64_t>
   return all;
 }
 
+/// The most arguments of a sentence.
+inline constexpr std::size_t most_arguments = 8;
 /// The words of a sentence, in which each `{name}` is an argument. `order` has the names of `count` arguments; null:
 /// they are given in the order in which they are first named.
 [[gnu::cold]] inline std::string filled(std::string_view words, const part* given, const std::string_view* order,
                                         std::size_t count) {
   std::string all("cleave: ");
-  std::string_view names[8];
+  std::string_view names[most_arguments];
   if (order != nullptr) std::copy_n(order, count, names);
   std::size_t named = order != nullptr ? count : 0;
   for (std::size_t at = 0, end = 0; at < words.size(); at = end + 1) {
@@ -165,6 +167,7 @@ template <std::size_t N>
 struct text {
   std::string_view words;
   std::string_view order[N + 1]{};
+  static_assert(N <= most_arguments);
 
   template <class... A>
     requires(sizeof...(A) == N)

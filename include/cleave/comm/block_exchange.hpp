@@ -23,6 +23,7 @@ class block_exchange {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n == 1) return;
     group_ = grid.group_of(t.axes);
+    // Messages in flight go by MPI, and so do those above the limit of counts: one way for both.
     group_.pipes = nullptr;
     if constexpr (Gathers) whole_ = rank_blocks::repeated(elements_, group_.size);
     for (std::int64_t r = 0; r < n; ++r) {

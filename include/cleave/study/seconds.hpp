@@ -226,6 +226,7 @@ class clocks {
         // The product behind it begins when the first piece is there.
         done_[i] = f.network = begin + network;
         f.compute += network / s.pieces;
+        expose(i, n * network / s.pieces);
       } else if (s.kind == step_kind::move && s.pieces != 0 && i > 0 && follows(i - 1)) {
         // It scatters the result of the product before it; the last piece is left.
         f.compute += network / s.pieces;
