@@ -81,7 +81,7 @@ BUDGET = {
 }
 APPLICATION_BUDGET = 3000
 NOT_IN_CORE = [*APPLICATIONS, "study", "files"]  # a program that runs includes no header of the study
-CORE_BUDGET = 50390
+CORE_BUDGET = 50400
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "tensor"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/graph/verify.hpp>
+#include <cleave/ops/user.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>
