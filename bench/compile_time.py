@@ -193,8 +193,8 @@ def main() -> None:
     if not options.check and options.results is None:
         parser.error("results are missing")
     with tempfile.TemporaryDirectory() as scratch:
-        # Other work on the machine may make a run slower, so a check has further tries.
-        compiler = Compiler(options.build, pathlib.Path(scratch), 5 if options.check else options.repeat)
+        # Other work on the machine may make a run slower, so a check has a third try.
+        compiler = Compiler(options.build, pathlib.Path(scratch), 3 if options.check else options.repeat)
         if options.check:
             sys.exit(0 if check(compiler, options.slack) else 1)
         report(compiler, options.results)
