@@ -65,7 +65,7 @@ struct relaxed {
   static constexpr int halo = 1;
   static constexpr bool in_place = true;
   void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& u) const {
-    ASSERT_TRUE(u.local[0] == 0 || (u.before[0] == 1 && u.after[1] == 1));
+    ASSERT_TRUE(u.local[0] * u.local[1] == 0 || (u.before[0] == 1 && u.after[1] == 1));
     const relax one{u.view<double**>(), in[1].view<const double**>(), u.before[0], u.offset[0] + u.offset[1] + Colour};
     Kokkos::parallel_for("relax", rows_and_cols({0, 0}, {u.local[0], u.local[1]}), one);
   }
