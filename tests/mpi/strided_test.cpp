@@ -342,7 +342,7 @@ TEST(strided, left_order_is_computed_in_place) {
 
 bool same_on_all(bool here) { return support::over_ranks(here ? 1 : 0) + support::over_ranks(here ? 0 : 1) == 1; }
 
-// What is the same memory in two shapes has one order, folds of one dim are cut in pieces, and folds read indices.
+// One memory in two shapes has one order, folds of one dim are cut in pieces, and folds read indices.
 TEST(strided, left_order_beside_arrays_of_one_dim) {
   constexpr cleave::function split_argument([](auto x, auto v) { return x + split(v, long_dim, row, col); });
   constexpr cleave::function split_value([](auto x, auto v) { return x + split(exp(v), long_dim, row, col); });

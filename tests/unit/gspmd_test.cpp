@@ -431,8 +431,8 @@ TEST(MovesNoMoreThanGspmd, RunsAreWholeWhereAllOfThemIsThere) {
   EXPECT_EQ(bytes_of(greatest, {laid_out({{row}, {column}})}, laid_out({{twice, {x, y}}})), 0);
 }
 
-// What the search does not find: dims of all nodes of an exchange would have to change at once. GSPMD's bytes of these
-// programs are not known.
+// Plans that the search does not find: dims of all nodes of an exchange would have to change at once. The bytes that
+// GSPMD moves for these programs are not known.
 TEST(MovesMoreThanItMight, PiecesGoToOtherAxesInTwoSteps) {
   const dim_ref thrice{"thrice", 72};
   // 1152 if rows leave y and columns x where the pieces are put together.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `cleave::search` over variants of a function, shapes of the mesh and layouts, beside an enumeration that is written
+// `cleave::search` over variants of a function, shapes of the mesh and layouts, compared with an enumeration written
 // here for two groups and two axes.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/gradient.hpp>
@@ -33,7 +33,7 @@ using X = cleave::abstract<float, mesh(batch, embed)>;
 using Up = cleave::abstract<float, mesh(embed, hidden)>;
 using Down = cleave::abstract<float, mesh(hidden, embed)>;
 
-/// What the function that is recorded next consists of.
+/// The parts of the function that is recorded next.
 std::mt19937 chosen;
 int below(int n) { return static_cast<int>(chosen() % static_cast<unsigned>(n)); }
 
@@ -274,7 +274,7 @@ TEST(variants, have_sizes_and_dims_of_their_own) {
   }
 }
 
-// What is printed compiles, and its assertions hold.
+// The printed program compiles, and its assertions hold.
 TEST(variants, print_themselves_as_a_program) {
   using signature = X(X, Up, Down);
   constexpr cleave::function f([](auto x, auto up, auto down) { return dot(dot(x, up, embed), down, hidden); });
@@ -293,7 +293,7 @@ constexpr auto plan = cleave::plan<with_rules>(f, cleave::for_machine<cluster, c
 static_assert(plan.collectives() == 1);
 static_assert(plan.count(cleave::kind::all_reduce) == 1);
 static_assert(plan.bytes({batch = 64, embed = 512, hidden = 1024, data = 2, model = 4}) == 98304);
-const cleave::grid grid(mesh, MPI_COMM_WORLD, {data = 2, model = 4});
+const cleave::grid grid(mesh, communicator, {data = 2, model = 4});
 )");
   constexpr auto rules_0 = cleave::nn::layout_rules{mesh, hidden / model}; // up, down
   constexpr auto rules_1 = cleave::nn::layout_rules{mesh, batch / data};   // x, result

@@ -34,7 +34,7 @@ class executor {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  /// Allocates the memory that a run needs beside these addresses; returns the bytes that could not be allocated.
+  /// Allocates the memory that a run with these addresses needs; returns the bytes that could not be allocated.
   [[gnu::cold]] std::int64_t prepare(const void* const* inputs, void* const* outputs) {
     return arguments_.prepare(inputs, outputs);
   }

@@ -66,8 +66,8 @@ constexpr bool has_one_order(const program_view& p, const step& s) {
   return one && s.kind != step_kind::loop_begin && s.kind != step_kind::loop_end;
 }
 /// Whether a program can run with all arrays in LayoutLeft order: it has such maps, their halos, and such folds only,
-/// besides steps with one dim at most. No dim is split or merged, since both arrays are the same memory in LayoutRight
-/// order. The same on all devices.
+/// apart from steps with one dim at most. No dim is split or merged, since both arrays are the same memory in
+/// LayoutRight order. The same on all devices.
 [[gnu::cold]] inline bool runs_left(const program_view& p, const sizes& at) {
   for (const dim_product& d : p.rules.products)
     if (d[2] != no_dim) return false;

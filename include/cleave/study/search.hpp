@@ -32,11 +32,11 @@ struct searched_group {
 struct searched_variant {
   std::string name{};
   study of;
-  /// Sizes of its own, beside those of all variants: of its stages, or of axes that it does not leave open.
+  /// Sizes of its own, in addition to those of all variants: of its stages, or of axes that it does not leave open.
   std::vector<named_size> sizes{};
 };
 
-/// What a search has planned: a table for each group, seconds of a call, and bytes of a device's memory.
+/// A planned layout: a table for each group, seconds of a call, and bytes of a device's memory.
 struct searched_layout {
   std::vector<layout_table> tables{};
   double seconds = 0;
@@ -100,7 +100,7 @@ struct search_result {
       text.append(one);
     }
     text.append(");\n").append(asserts);
-    return text.append("const cleave::grid grid(mesh, MPI_COMM_WORLD, {").append(best.mesh_text()).append("});\n");
+    return text.append("const cleave::grid grid(mesh, communicator, {").append(best.mesh_text()).append("});\n");
   }
   /// The front as a table of a document, one line for each layout.
   std::string table() const {

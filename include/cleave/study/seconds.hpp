@@ -276,7 +276,7 @@ constexpr prediction predict(const planned<Plan, Verdict>& plan, const machine& 
   return predict(plan.view(), plan.sized(named), m);
 }
 
-/// What a plan does with equally cheap layouts of which none is natural: the first one is taken if ties are broken.
+/// Whether equally cheap layouts, of which none is natural, are an error or the first one is taken.
 enum class ties : std::uint8_t { refused, broken };
 /// Plans for the rates of a machine instead of the default ones: `with(f, for_machine<cluster>{})`, where `cluster` is
 /// a constant of namespace scope.

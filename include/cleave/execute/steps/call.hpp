@@ -28,7 +28,7 @@ class call_step final : public bound_step {
     const std::size_t operands = step_.in.size();
     for (std::size_t k = 0; k < operands; ++k) shards_[k].data = r.at[step_.in[k]];
     shards_[operands].data = r.at[step_.out];
-    // What a kernel changes in place is its result, or an array with a halo that is its own and then copied.
+    // A kernel in place changes its result, or its own array with a halo, which is copied afterwards.
     const bool in_place = step_.user->in_place, own = in_place && around_;
     if (in_place && !own) {
       copy_first();
