@@ -31,18 +31,18 @@ def constant(file, old, new, test="unit:*", nth=None):
 
 # What operations record, and what they are differentiated to.
 f = "rules/cumulative.hpp"
-expression(f, "run(reduction::sum, y, !n.backwards, n.exclusive)", "run(reduction::sum, y, n.backwards, n.exclusive)", "unit:Gradient.*")
-expression(f, "n.exclusive ? run(n.combine, x, n.backwards, false) : r", "r", "unit:Gradient.*")
+expression(f, "!n.backwards", "n.backwards", "unit:Gradient.*", 1)
+expression(f, "n.exclusive ? run(n.combine, x, {along, n.backwards, false}) : c.primal(v)", "c.primal(v)", "unit:Gradient.*")
 expression(f, "n.backwards ? reduction::min : reduction::max", "reduction::max", "unit:Gradient.*")
 expression(f, "n.backwards ? std::numeric_limits<std::int32_t>::max() : -1", "-1", "unit:Gradient.*")
-expression(f, "apply(op::equal, zeros, apply.number(1, element::i32))", "apply(op::equal, zeros, apply.number(2, element::i32))", "unit:Gradient.*")
+expression(f, "apply(op::mul, factors, g)", "g", "unit:Gradient.*")
 expression(f, "slices > 0 ? collectives::rounds(devices) : 0", "collectives::rounds(devices) + 1", "unit:Prices.*")
 expression(f, "slices * size_of(o.out.type->element)", "2 * slices * size_of(o.out.type->element)")
 statement(f, "s.exclusive = n.exclusive;")
 statement(f, "s.backwards = n.backwards;")
 statement(f, "s.combine = n.combine;")
 f = "rules/reduction.hpp"
-expression(f, "apply(op::div, g, summed(apply.cast(hit, e)))", "g", "unit:Gradient.*")
+expression(f, "apply(op::div, cast(g, wide), summed(apply.cast(hit, wide)))", "cast(g, wide)", "unit:Gradient.*")
 expression(f, "apply(op::mul, before, after)", "before", "unit:Gradient.*")
 f = "rules/elementwise.hpp"
 statement(f, "if ((broadcast & ~has) != 0) part = times_count(c, part, broadcast & ~has, n.where);", "", "unit:Gradient.*")
@@ -82,7 +82,7 @@ statement(f, "ways.push_back(solved(m, -1, -2, 2, back::only::not_last));")
 statement(f, "ways.push_back(solved(m, 1, t, 0, back::only::last));")
 statement(f, "b.map.offset.constant += t;")
 expression(f, "at_end ? last : first", "first")
-statement(f, "need(m.from, reach_of(m) + 1);", "", "unit:movement.*")
+statement(f, "need(m, reach, 1);", "", "unit:movement.*")
 expression(f, "apply(op::equal, row, column)", "apply(op::less_equal, row, column)")
 f = "rules/view.hpp"
 expression(f, "d.extent % devices == 0", "true")
@@ -106,7 +106,7 @@ expression(f, "recorded_rename(c.in(), c.in().broadcast(g, n.type, n.where), alo
            "recorded_rename(c.in(), g, along, ranks, n.where)", "unit:Gradient.*")
 f = "rules/loop.hpp"
 expression(f, "s.forwarded != 0 ? 3 : 0", "s.forwarded != 0 ? 1 : 0", "unit:Loops.*")
-expression(f, "made_here && was == is ? next : copied(in, next, was, where)", "next", "unit:Loops.*")
+expression(f, "is_made_by_loop(in.at(next), in.at(carried).of) && was == is", "was == is", "unit:Loops.*")
 expression(f, "t[0] == along", "true", "unit:Loops.*")
 f = "rules/reverse_context.hpp"
 statement(f, "c = in_.elementwise(op::add, std::array{value{&in_, cotangent_[v]}, c}, where, element::none, true);")
@@ -144,10 +144,10 @@ expression(f, "2 * rounds(n)", "rounds(n)", "unit:Prices.*")
 expression(f, "v.sizes.product(h.axes) - 1", "v.sizes.product(h.axes)", "unit:Prices.*")
 statement(f, "if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];", "", "unit:Prices.*")
 expression(f, "rounds(v.sizes.product(h.axes))", "1", "unit:Prices.*")
-expression(f, "(n - 1) * operand * v.element_bytes / n", "operand * v.element_bytes / n", "fuzz", 0)
-expression(f, "2 * (n - 1) * operand * v.element_bytes / n + exchanged", "(n - 1) * operand * v.element_bytes / n + exchanged")
+expression(f, "bytes - (bytes + n - 1) / n", "bytes")
+expression(f, "2 * bytes - (2 * bytes + n - 1) / n + exchanged", "bytes - (bytes + n - 1) / n + exchanged")
 expression(f, "(operand - smallest_part(v.global, v.from, h.to, h.axes, v.sizes)) * v.element_bytes", "operand * v.element_bytes")
-expression(f, "2 * (n - 1) * v.most_elements() * v.element_bytes / n", "(n - 1) * v.most_elements() * v.element_bytes / n")
+expression(f, "2 * v.most_elements() * v.element_bytes", "v.most_elements() * v.element_bytes")
 expression(f, "from.same_dims(h.to) && from.unreduced() == joined(h.to.unreduced(), h.axes)", "true", "unit:Prices.*")
 expression(f, "same_partial(from, h.to) && from.continues(h.to) && from.sharded() == joined(h.to.sharded(), h.axes)", "true", "unit:Prices.*")
 f = "cost/reshard.hpp"
@@ -155,7 +155,7 @@ expression(f, "staged.score <= direct.score ? staged : direct", "direct", "oracl
 expression(f, "global.extent[i] % sizes.product(list) != 0", "false", "oracle")
 expression(f, "(used >> axis & 1) != 0", "false")
 f = "cost/exchange.hpp"
-expression(f, "blocks == 1 ? all : 0", "all", "unit:Prices.*")
+expression(f, "std::max<std::int64_t>(all - elsewhere, 0)", "all", "unit:Prices.*")
 expression(f, "all == here ? 0 : owners - (here > 0 ? 1 : 0)", "0", "unit:Prices.*")
 statement(f, "if (width > 0) n.owners += (r.from + (r.count - 1) * r.from_step) / width - r.from / width + 1;", "n.owners += 1;", "unit:Prices.*")
 statement(f, "c.messages += one.messages;", "", "unit:Prices.*")
@@ -218,7 +218,7 @@ statement(f, "detail::adopt_result_order(g);", "", "unit:*")
 f = "plan/lower/allocate.hpp"
 statement(f, "if (end > life.last_read) life.last_read = end;")
 statement(f, "if (begin < life.first_written) life.first_written = begin;")
-expression(f, "lives[memory].last_read != i || !pointwise(b)", "!pointwise(b)")
+expression(f, "lives[memory].last_read != last || !pointwise(b)", "!pointwise(b)")
 expression(f, "same_order(from.type, s.loop)", "true")
 statement(f, "safe = safe && !around && (e.memory[other] != memory || pointwise(other));",
           "safe = safe && !around;")
@@ -274,13 +274,13 @@ expression(f, "from.unreduced() != 0 ? from.combine() : v.where.combine()", "v.w
 statement(f, "if (!written_in_place(p, m, r)) emit_result(e, r);")
 statement(f, "for (std::size_t j = i; j < last; ++j)\n      if (values[j].loop == loop) emit_step(e, j);", "", "unit:Loops.*")
 f = "plan/price.hpp"
-expression(f, "step_iterations(p, s, at) * (most - shared)", "most - shared", "unit:Prices.*")
-expression(f, "step_iterations(p, s, at) * step_bytes(p, s, at)", "step_bytes(p, s, at)", "unit:*")
-expression(f, "step_iterations(p, s, at) * most_flops.call(placed(p, s), at)", "most_flops.call(placed(p, s), at)", "unit:Prices.*")
+expression(f, "plus_times(total, step_iterations(p, s, at), most - shared)", "plus_times(total, 1, most - shared)", "unit:Prices.*")
+expression(f, "plus_times(total, step_iterations(p, s, at), step_bytes(p, s, at))", "plus_times(total, 1, step_bytes(p, s, at))", "unit:*")
+expression(f, "plus_times(total, step_iterations(p, s, at), most_flops.call(placed(p, s), at))", "plus_times(total, 1, most_flops.call(placed(p, s), at))", "unit:Prices.*")
 
 # Graphs.
 f = "graph/simplify.hpp"
-expression(f, "a.scalar != b.scalar", "false")
+expression(f, "std::bit_cast<std::uint64_t>(a.scalar) != std::bit_cast<std::uint64_t>(b.scalar)", "false")
 expression(f, "a.pin.word == b.pin.word", "true", "unit:*")
 expression(f, "a.loop != b.loop", "false", "unit:Loops.*")
 expression(f, "a.exclusive == b.exclusive", "true")
@@ -344,29 +344,29 @@ expression(f, "select(index < middle, -exchanged, exchanged)", "exchanged", "uni
 f = "expr/random.hpp"
 expression(f, "p.literal * all", "p.literal * all / 2", "unit:Random.*")
 f = "expr/functions.hpp"
-expression(f, "in.elementwise(op::equal, std::array{labels.from, index}, labels.where, element::boolean, true)",
-           "in.elementwise(op::less_equal, std::array{labels.from, index}, labels.where, element::boolean, true)", "unit:*")
-expression(f, "centred * rsqrt(mean(centred * centred, over) + epsilon) * scale + bias", "centred * rsqrt(mean(centred * centred, over)) * scale + bias", "unit:*")
+expression(f, "in.elementwise(op::equal, std::array{label, index}, labels.where, element::boolean, true)",
+           "in.elementwise(op::less_equal, std::array{label, index}, labels.where, element::boolean, true)", "unit:*")
+expression(f, "centred * rsqrt(mean(centred * centred, over) + epsilon)", "centred * rsqrt(mean(centred * centred, over))", "unit:*")
 f = "expr/reductions.hpp"
 expression(f, "off * off", "off", "unit:Reductions.*")
 f = "expr/sort.hpp"
 expression(f, "apply(op::logical_and, hit, apply(op::logical_not, taken))", "hit", "unit:Reductions.*")
 expression(f, "op::equal, std::array{at.first", "op::less_equal, std::array{at.first", "unit:Gradient.*")
 f = "optim/adam.hpp"
-expression(f, "m / s.mean_weight", "m", "unit:Optim.*")
-expression(f, "sqrt(v / s.square_weight) + o.epsilon", "sqrt(v / s.square_weight + o.epsilon)", "unit:Optim.*")
-expression(f, "averaged(o.beta2, v, g * g)", "averaged(o.beta1, v, g * g)", "unit:Optim.*")
-expression(f, "w - rate * (direction + o.weight_decay * w)", "w - rate * direction", "unit:Optim.*")
-expression(f, "decay * average + (1 - decay) * next", "decay * average + next", "unit:Optim.*")
+expression(f, "(m / mean_weight)", "m", "unit:Optim.*")
+expression(f, "root_of_squares(v / square_weight) + epsilon", "root_of_squares(v / square_weight + epsilon)", "unit:Optim.*")
+expression(f, "averaged(beta1, state.mean_weight, 1)", "averaged(beta2, state.mean_weight, 1)", "unit:Optim.*")
+expression(f, "wide - by * (direction + decay * wide)", "wide - by * direction", "unit:Optim.*")
+expression(f, "decay * widened(average) + (1 - decay) * next", "decay * widened(average) + next", "unit:Optim.*")
 f = "optim/sgd.hpp"
-expression(f, "momentum * v + g", "momentum * v + (1 - momentum) * g", "unit:Optim.*")
+expression(f, "share * widened(v) + widened(g)", "share * widened(v) + (1 - share) * widened(g)", "unit:Optim.*")
 f = "optim/clip.hpp"
-expression(f, "select(norm <= most, 1, most / norm)", "most / norm", "unit:Optim.*")
+expression(f, "select(fits, 1, most / select(fits, 1, norm))", "most / norm", "unit:Optim.*")
 f = "optim/schedule.hpp"
 expression(f, "detail::most(steps - warmup, 1)", "steps", "unit:Optim.*", 0)
 expression(f, "from / detail::most(at, from)", "1 / detail::most(at, from)", "unit:Optim.*")
 f = "optim/adafactor.hpp"
-expression(f, "maximum(sqrt(l.length) / o.clip, 1)", "maximum(sqrt(l.length), 1)", "unit:Optim.*")
+expression(f, "maximum(root_of_squares(l.length) / o.clip, 1)", "maximum(root_of_squares(l.length), 1)", "unit:Optim.*")
 f = "optim/mixed.hpp"
 expression(f, "minimum(state.scale * o.growth, o.most)", "state.scale * o.growth", "unit:Optim.*")
 
@@ -380,8 +380,8 @@ statement(f, "if (group_.rank == 0) fill_identity(out, elements_, element_, comb
 f = "program/move_scratch.hpp"
 expression(f, "c.contiguous() && in_shard == elements", "c.contiguous()", "mpi:*")
 expression(f, "t.global[i] % sizes.product(t.to[i]) != 0", "false", "mpi:*")
-expression(f, "n % sizes_.product(replicated_)", "0", "mpi:*")
-expression(f, "same_along(sharded_, at, owner)", "false", "mpi:*")
+expression(f, "turn % replicas_", "0", "mpi:*")
+expression(f, "same_along(sharded_, owner, here_)", "false", "mpi:*")
 f = "comm/operation.hpp"
 expression(f, "from == into ? MPI_IN_PLACE : element_at(from, first, e)", "element_at(from, first, e)", "mpi:*")
 f = "comm/reduce_scatter.hpp"
@@ -432,7 +432,7 @@ statement(f, "target -= to_stride[i] * extent[i];", "", "mpi:*")
 f = "program/product_form.hpp"
 expression(f, "s[i] != s[i + 1] * extent[i + 1]", "false", "mpi:*")
 f = "kernels/gemm.hpp"
-statement(f, "if (g.k == 0 && g.beta == 0) return zero_bytes(result, g.results * g.element_bytes);", "", "mpi:*")
+statement(f, "if (g.k == 0 && g.beta == 0) return zero_result(g, result, scratch);", "", "mpi:*")
 statement(f, "next += rows[x]->size() * columns[x]->size();", "", "mpi:*")
 f = "execute/arguments.hpp"
 expression(f, "from < to + written && to < from + read && !(h.same_place_is_safe && from == to)", "false", "mpi:*")
