@@ -20,8 +20,8 @@
 //              The evaluator and the simulator compute it; the kernels have functions of their own in ops/scalar.hpp.
 //              Results of integer types wrap by themselves.
 // derivatives  the cotangent of each operand, in the letters of cleave::symbols: the operands x, y and z, the result r,
-//              and its cotangent g. Empty where no gradient flows. What is excluded is selected, since 0 times infinity
-//              is NaN: select(x > y, g, 0), not g * select(x > y, 1, 0).
+//              and its cotangent g. Empty where no gradient flows. Excluded elements are selected, since 0 times
+//              infinity is NaN: select(x > y, g, 0), not g * select(x > y, 1, 0).
 //
 // A comment begins with what users write. Without that, users do not write the operation: the recorder, the planner or
 // derivatives make it.
@@ -179,23 +179,23 @@ CLEAVE_REMAP(diagonal, 1, first, stays)
 CLEAVE_REMAP(concat, 0, none, composes)
 /// A merge whose blocks do not nest, where moving elements is cheaper than gathering dims.
 CLEAVE_REMAP(merge_blocks, 1, first, stays)
-/// `windows`: what each index sees around it, along a dim more.
+/// `windows`: the elements around each index, along an additional dim.
 CLEAVE_REMAP(windows, 1, first, composes)
-/// The adjoint of windows: adds up what overlaps.
+/// The adjoint of windows: adds up the elements that overlap.
 CLEAVE_REMAP(fold_windows, 1, first, stays)
 /// `dynamic_slice`
 CLEAVE_REMAP(dynamic_slice, 2, first, stays)
-/// `dynamic_update`: an update as it lies in what it updates, with 0 around it.
+/// `dynamic_update`: an update at its place in the updated tensor, with 0 around it.
 CLEAVE_REMAP(dynamic_pad, 2, first, stays)
 
-// Rows at indices, and what depends on the other elements of a slice.
+// Rows at indices, and operations that depend on the other elements of a slice.
 /// `gather`: rows of a table at indices that an operand names.
 CLEAVE_OP(gather, gather, 2, first)
 /// `scatter_add`: the reverse, rows added up in a table of zeros.
 CLEAVE_OP(scatter_add, scatter, 2, first)
 /// `cumulative_sum, cumulative_prod, cumulative_max, cumulative_min`
 CLEAVE_OP(cumulative, cumulative, 1, none)
-/// A running sum, of which what was added up before is multiplied by a factor at each element: the adjoint of running
+/// A running sum that is multiplied by a factor at each element before the next one is added: the adjoint of running
 /// products.
 CLEAVE_OP(recurrence, cumulative, 2, none)
 /// `sort`: the elements of each slice along a dim in order.
@@ -206,12 +206,12 @@ CLEAVE_OP(argsort, sort, 1, none)
 CLEAVE_OP(searchsorted, sort, 2, none)
 
 // Where loops begin and end.
-/// `scan, repeat_times`: a value that goes from one iteration to the next, as it is before the first, and then what
-/// op::loop_yield says.
+/// `scan, repeat_times`: a value that goes from one iteration to the next. Its operand is the value before the first
+/// iteration; op::loop_yield sets the next one.
 CLEAVE_OP(carry, loop, 1, none)
-/// What is stacked along the dim of the loop, at the index of the iteration.
+/// The part of an operand at the index of the iteration along the dim of the loop.
 CLEAVE_OP(loop_slice, loop, 1, none)
-/// What a carried value becomes.
+/// The next value of a carried value.
 CLEAVE_OP(loop_yield, loop, 2, none)
 /// A carried value after the last iteration.
 CLEAVE_OP(loop_result, loop, 1, none)
@@ -240,7 +240,7 @@ CLEAVE_OP(reshard, annotation, 1, unary)
 CLEAVE_OP(identity, annotation, 1, unary)
 /// `stop_gradient`
 CLEAVE_OP(stop_gradient, annotation, 1, unary)
-/// Computed again beyond it, never shared with what is before it.
+/// Operations behind it are computed again, never shared with equal ones before it.
 CLEAVE_OP(barrier, annotation, 1, unary)
 
 // clang-format on

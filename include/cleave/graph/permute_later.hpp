@@ -8,7 +8,7 @@
 #include <algorithm>
 
 // Sums of elements in another order: reversed or rolled dims are put in order after a reduction, if any remain. A
-// reduction over such a dim needs no order at all, and what another permutation puts back was never moved.
+// reduction over such a dim needs no order at all, and elements that another permutation puts back were never moved.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -29,7 +29,7 @@ constexpr bool permutes(const graph& g, const node& n) {
   return true;
 }
 
-/// Whether a remap puts back what a permutation has moved.
+/// Whether a remap puts back the elements that a permutation has moved.
 constexpr bool restores(const graph& g, const node& n, const node& permutation) {
   const auto maps = permutes(g, n) ? composed_maps(g, permutation, n) : std::nullopt;
   return maps && std::all_of(maps->begin(), maps->end(), is_identity);

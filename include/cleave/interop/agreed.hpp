@@ -12,14 +12,15 @@
 #include <cstdint>
 #include <string_view>
 
-// What all wrappers of other libraries' data need: what one rank finds wrong with its part, all ranks throw.
+// For all wrappers of other libraries' data: if one rank finds a fault of its part, all ranks throw it.
 
 namespace cleave { inline namespace v0 { namespace interop { namespace detail {
 
-/// What a rank finds wrong, in numbers: the first one says what, and is 0 if nothing is. The last one is for the rank.
+/// The fault that a rank finds, in numbers: the first one is its kind, 0 if there is none. The last one is for the
+/// rank.
 using finding = std::array<std::int64_t, 6>;
 
-/// What the lowest rank found that found anything, on all ranks. `any` becomes true on all ranks where it is on one.
+/// The finding of the lowest rank that has one, on all ranks. `any` becomes true on all ranks where it is on one.
 /// Collective over the communicator of the grid: one all-reduce of two numbers.
 [[gnu::cold]] inline finding agreed(const grid& g, const finding& mine, bool& any) {
   grid_state& on = g.state();

@@ -32,7 +32,7 @@ enum device_type : std::int32_t {
   cuda_managed = 13,
   one_api = 14,
 };
-/// What elements are, as DLPack counts.
+/// The kinds of elements, by the numbers of DLPack.
 enum class type_code : std::uint8_t {
   integer = 0,
   unsigned_integer = 1,
@@ -145,7 +145,7 @@ constexpr dlpack::type_code code_of(element e) {
   if (is_floating(e)) return type_code::real;
   return is_signed_integer(e) ? type_code::integer : type_code::unsigned_integer;
 }
-/// What elements of another library are called in an error.
+/// The name of an element type of another library in an error.
 [[gnu::cold]] inline std::string name_of_type(std::int64_t code, std::int64_t bits, std::int64_t lanes) {
   for (int e = 1; e <= static_cast<int>(element::c128); ++e)
     if (lanes == 1 && static_cast<int>(code_of(element(e))) == code && 8 * size_of(element(e)) == bits)
@@ -154,14 +154,14 @@ constexpr dlpack::type_code code_of(element e) {
          std::to_string(lanes) + " lanes";
 }
 
-/// What can be wrong with a DLPack tensor.
+/// The faults of a DLPack tensor.
 enum : std::int64_t { fits, missing, other_version, other_device, other_element, other_rank, unaligned };
 
 template <class M>
 const void* first_element(const M& given) {
   return as<const char>(given.dl_tensor.data) + given.dl_tensor.byte_offset;
 }
-/// What is wrong with the DLPack tensor of this rank.
+/// The fault of the DLPack tensor of this rank.
 template <class T, class M>
 finding examine(const M* given, bool is_device, int rank) {
   if (given == nullptr) return {is_device ? missing : fits};
@@ -199,7 +199,7 @@ struct dlpack_owner {
   }
 };
 
-/// A shard that was given away: its tensor, and what the struct of DLPack points to.
+/// A shard that was given away: its tensor, and the arrays to which the struct of DLPack points.
 template <class M, class Tensor>
 struct given_shard {
   Tensor values;
@@ -256,7 +256,7 @@ Managed* to_dlpack(const tensor<T, Layout>& x) {
 /// tensor. Nothing can be assigned to the tensor if the flag of any rank says that its elements must not be written.
 /// The producer's kernels must have ended.
 ///
-/// Collective over the communicator of the grid: one all-reduce of two numbers, and what wrapping a View costs. Throws
+/// Collective over the communicator of the grid: one all-reduce of two numbers, and those of wrapping a View. Throws
 /// view_error on all ranks if the DLPack tensor of any rank is missing, has another element type, rank, extent or major
 /// version, is on a device that kernels do not run on, or has strides that are negative or show an element twice.
 template <class Tensor, dlpack::Managed Managed>

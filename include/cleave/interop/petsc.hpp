@@ -189,7 +189,7 @@ void copy_vec(const tensor<T, Layout>& x, Vec v, const part<tensor<T, Layout>::r
 /// taken (VecGetArray): PETSc must not use the Vec. Then VecRestoreArray tells PETSc that values have changed, before
 /// PetscFinalize.
 ///
-/// Collective over the communicator of the grid: three all-reduces of two numbers, and what wrapping a View costs.
+/// Collective over the communicator of the grid: three all-reduces of two numbers, and those of wrapping a View.
 /// Throws on all ranks alike: grid_error if the Vec has other ranks, shape_error if some rank has other indices of the
 /// Vec than of the tensor, and view_error if PETSc gives no array that kernels can use.
 template <class Tensor>

@@ -18,8 +18,8 @@
 
 namespace cleave { inline namespace v0 { namespace interop {
 
-/// A Tpetra::MultiVector or Tpetra::Vector, or what has their members. `Access` is Tpetra::Access::ReadWrite or another
-/// tag of that kind.
+/// A Tpetra::MultiVector or Tpetra::Vector, or a type with their members. `Access` is Tpetra::Access::ReadWrite or
+/// another tag of that kind.
 template <class V, class Access>
 concept MultiVector = requires(V& v, Access access) {
   { v.getLocalViewDevice(access).extent(0) } -> std::integral;
@@ -40,7 +40,7 @@ concept MultiVector = requires(V& v, Access access) {
 /// with `from_boxes`.
 ///
 /// Collective over the communicator of the grid, which is the Map's. Communication: an all-reduce of two numbers, and
-/// what wrapping a View costs. Throws on all ranks alike: shape_error if some rank has other rows, the rows are not in
+/// those of wrapping a View. Throws on all ranks alike: shape_error if some rank has other rows, the rows are not in
 /// order, or a tensor with one dim is asked of several vectors.
 template <class Tensor, class Access, MultiVector<Access> V>
   requires(Tensor::rank == 1 || Tensor::rank == 2)

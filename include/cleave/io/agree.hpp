@@ -80,8 +80,8 @@ class failure {
   int kind_ = -1;
 };
 
-/// Runs `f` on each rank, which does not communicate, and then throws on all ranks what the lowest of them threw, if
-/// one did. Collective over the communicator of the grid. Communication: an MPI_Allreduce of one number.
+/// Runs `f` on each rank, which does not communicate. If a rank throws, all ranks throw the exception of the lowest
+/// one. Collective over the communicator of the grid. Communication: an MPI_Allreduce of one number.
 template <class F>
 void on_all_ranks(const grid& g, F&& f) {
   failure mine;

@@ -193,7 +193,7 @@ class checkpoints {
   /// Gives the members of an aggregate, which have their grids and extents, the values of a checkpoint, and returns its
   /// step. Each rank reads the bytes of its shards only. Collective over the communicator of the grid. Throws on all
   /// ranks alike: file_error if there is no checkpoint, it is damaged, or members and arrays differ, with their names;
-  /// shape_error if extents differ; what `wait` throws.
+  /// shape_error if extents differ; the errors of `wait`.
   template <class A>
   std::int64_t restore(A& state, const restore_options& options = {}) {
     wait();

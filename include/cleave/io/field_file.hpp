@@ -33,7 +33,7 @@ struct field {
   field(std::string written, const tensor<T, Layout>& of) : name(std::move(written)), values(of) {}
 };
 
-/// Fields at several times in an HDF5 file, with an XDMF file beside it that ParaView opens: `field_file out(grid,
+/// Fields at several times in an HDF5 file, with an XDMF file next to it that ParaView opens: `field_file out(grid,
 /// "water.h5", {.spacing = {dy, dx}})`, and then `out.write(time, field{"depth", h}, field{"speed", u})` for each step.
 /// The XDMF file has the ending .xmf in place of that of the HDF5 file.
 ///
@@ -106,7 +106,7 @@ class field_file {
       broken_ = wording::file_not_written(path_, e.what());
     }
   }
-  /// What failed on rank 0 is thrown on all ranks.
+  /// All ranks throw the failure of rank 0.
   [[gnu::cold]] void agree() {
     broken_ = (broken_.empty() ? detail::failure() : detail::failure(broken_)).agreed(grid_).sentence();
     if (!broken_.empty()) throw file_error(broken_);

@@ -41,7 +41,8 @@ class quiet {
   void* data_ = nullptr;
 };
 
-/// What HDF5 says of its last failure: the words of the system, if they are there, else those of the innermost call.
+/// The reason of the last failure of HDF5: the words of the system, if they are there, else those of the innermost
+/// call.
 [[gnu::cold]] inline std::string reason() {
   std::string words;
   const auto first = [](unsigned, const H5E_error2_t* e, void* to) -> herr_t {
@@ -71,7 +72,7 @@ class handle {
     if (id_ >= 0) close_(id_);
   }
   operator hid_t() const { return id_; }
-  /// What HDF5 still has to write may fail.
+  /// Writes that HDF5 has deferred may fail here.
   void close(std::string_view path) {
     const hid_t id = id_;
     id_ = -1;
@@ -101,8 +102,8 @@ inline void unlock(hid_t access) {
 #endif
 }
 
-/// Makes sure that a file may grow: HDF5 does not recover where a write fails. It cuts off what it does not use. A
-/// fresh file is made empty; another one stays as it is if it cannot grow.
+/// Makes sure that a file may grow: HDF5 does not recover where a write fails. It cuts off space that it does not use.
+/// A fresh file is made empty; another one stays as it is if it cannot grow.
 [[gnu::cold]] inline void reserve(const std::string& path, std::int64_t bytes, bool fresh) {
   const auto refuse = [&](int code) { raise<file_error>(wording::file_not_written(path, std::strerror(code))); };
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (fresh ? O_CREAT | O_TRUNC : 0), 0666);
@@ -117,7 +118,7 @@ inline void unlock(hid_t access) {
 /// A group of an HDF5 file, open for writing data sets, closed and flushed by `close`.
 class hdf5_group {
  public:
-  /// Without a name: an empty file in place of what was there. `bytes` is not below what its arrays need.
+  /// Without a name: an empty file in place of an old one. `bytes` is at least the size of its arrays.
   hdf5_group(const std::string& path, const std::string& name, double time, std::int64_t bytes)
       : path_((reserve(path, bytes, name.empty()), path)), access_(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, path),
         file_(open(name.empty()), H5Fclose, path) {

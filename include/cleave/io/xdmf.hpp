@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-// The XDMF file beside an HDF5 file, which tells ParaView and others where its fields lie.
+// The XDMF file of an HDF5 file, which tells ParaView and others where its fields lie.
 
 namespace cleave { inline namespace v0 { namespace io {
 

@@ -64,7 +64,7 @@ constexpr int blas_int(std::int64_t n) { return static_cast<int>(n); }
 /// x = t^-1 x in place, t n x n and triangular, x n x m.
 template <class T>
 void blas_solve(std::int64_t n, std::int64_t m, stepped<const T> t, bool lower, stepped<T> x) {
-  // What is stored by rows BLAS sees as its transpose; the system x^T t^T = b^T has t on the right.
+  // BLAS reads a matrix that is stored by rows as its transpose; the system x^T t^T = b^T has t on the right.
   const bool left = x.by_columns(), transposed = t.by_columns() != left;
   const int rows = blas_int(left ? n : m), columns = blas_int(left ? m : n), ldt = blas_int(t.leading()),
             ldx = blas_int(x.leading());

@@ -37,8 +37,8 @@ void copy_rectangle(const rectangle<T>& from, const rectangle<T>& to) {
   launch("copy panel", from.rows, copy_elements<T>{from.at, to.at, from.columns, from.leading, to.leading});
 }
 
-/// A dim in blocks of a given size that the devices of an axis take in turn, beside the one block that each device has
-/// of a sharded dim.
+/// A dim in blocks of a given size that the devices of an axis take in turn. A sharded dim has one block for each
+/// device.
 struct cyclic_dim {
   std::int64_t extent, block, parts;
 
@@ -85,7 +85,7 @@ struct cyclic_dim {
   }
 };
 
-/// The largest of what the devices of a mesh of two axes do.
+/// The maximum of a function over the devices of a mesh of two axes.
 template <class F>
 constexpr std::int64_t busiest(std::int64_t rows, std::int64_t columns, const F& f) {
   std::int64_t most = 0;
@@ -135,7 +135,7 @@ struct redistribution {
   }
   std::int64_t length(std::int64_t me, std::int64_t other, bool sharded) const {
     std::int64_t n = 0;
-    // What stays is copied at once.
+    // Elements that stay on the device are copied at once.
     if (me != other) ranges(me, other, sharded, [&](range r) { n += r.size(); });
     return n;
   }

@@ -21,7 +21,7 @@ struct block_transforms {
   transforms t{};
   block_form form{};
   const block_plan<R>* plan = nullptr;
-  /// What the results are multiplied by.
+  /// The factor of the results.
   R factor = 1;
   /// Whether results are stored past the caches.
   bool past_caches = false;
@@ -79,7 +79,7 @@ struct block_transforms {
     }
     return to;
   }
-  /// n columns of the strip, row by row; what the last block lacks is 0.
+  /// n columns of the strip, row by row; the last block is filled with zeros.
   void read(const char* in, std::int64_t n, std::int64_t blocks, char* memory) const {
     const std::int64_t row = form.width * form.from_bytes, last = n * form.from_bytes - (blocks - 1) * row;
     for (std::int64_t k = 0; k < t.from; ++k, in += t.inner * form.from_bytes) {

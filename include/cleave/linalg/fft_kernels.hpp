@@ -24,7 +24,7 @@ namespace cleave { inline namespace v0 { namespace linalg { namespace detail {
 #if defined(KOKKOS_ENABLE_CUDA)
 
 /// Sets the imaginary parts to 0 of those numbers of a half spectrum that are real by definition: the first, and of an
-/// even length the last. FFTW does not read them; what cuFFT computes of others is undefined.
+/// even length the last. FFTW does not read them; with other numbers the results of cuFFT are undefined.
 template <class R>
 struct clear_imaginary_parts {
   R* spectrum;
@@ -61,7 +61,7 @@ class device_plan {
                                     t.inner,
                        to_bytes = number * (t.what == transform::to_real ? 1 : 2) * t.outer / calls * t.to * t.inner;
     char* from = as<char>(const_cast<void*>(in));
-    // To real numbers cuFFT may overwrite what it reads, which may be an argument of the user.
+    // A transform to real numbers by cuFFT may overwrite its operand, which may be an argument of the user.
     if (t.what == transform::to_real) {
       copy_.at_least(calls * from_bytes);
       copy_bytes(copy_.get(), from, calls * from_bytes);
@@ -124,7 +124,7 @@ class device_plan {
   // Never destroyed: the driver may be gone by then, and takes them with it.
   cufftHandle handle_{};
   transforms made_for_;
-  /// Of what is transformed to real numbers, and of real numbers that are not aligned.
+  /// Copies of operands that are transformed to real numbers, and of real numbers that are not aligned.
   kept_memory<char> copy_{}, aligned_from_{}, aligned_to_{};
 };
 

@@ -118,7 +118,7 @@ struct block_form {
   std::int64_t bytes() const { return blocks * (block_before + block_after); }
 };
 
-/// What a plan of FFTW depends on.
+/// The key of a plan of FFTW.
 struct plan_key {
   transform what;
   std::int64_t n, width;
@@ -178,7 +178,7 @@ class block_plan {
   typename fftw::plan plan_ = nullptr;
 };
 
-/// Puts aside what FFTW has learned in this process, so that a plan follows from what it is given.
+/// Puts aside the wisdom that FFTW has in this process, so that a plan depends only on the wisdom that is passed.
 template <class R>
 class wisdom_aside {
   using fftw = fftw_functions<R>;
@@ -191,7 +191,7 @@ class wisdom_aside {
   }
   wisdom_aside(const wisdom_aside&) = delete;
   wisdom_aside& operator=(const wisdom_aside&) = delete;
-  /// What FFTW has learned.
+  /// The wisdom of FFTW as text.
   static std::string now() {
     char* const text = fftw::wisdom();
     std::string made = text == nullptr ? "" : text;
@@ -217,7 +217,7 @@ class plans_of_process {
     const auto known = agreed_.find({grid, key});
     return known == agreed_.end() ? nullptr : known->second;
   }
-  /// What FFTW learns by measuring plans for a key; nothing if it is not to measure.
+  /// The wisdom that FFTW gains by measuring plans for a key; empty if it does not measure.
   std::string measure(const plan_key& key) {
     if (fft_plan_mode() != fft_plans::measured) return {};
     const std::lock_guard lock(one_at_a_time_);
@@ -254,7 +254,7 @@ class plans_of_process {
 };
 
 /// The devices of a grid agree on a plan of whole blocks. Collective over the devices when a key comes for the first
-/// time. Communication then: what FFTW has learned, a few hundred bytes, is broadcast.
+/// time. Communication then: the wisdom of FFTW, a few hundred bytes, is broadcast.
 template <class R>
 void agree_on_plan(const local_context& here, const plan_key& key) {
   plans_of_process<R>& plans = plans_of_process<R>::all();

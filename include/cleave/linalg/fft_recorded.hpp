@@ -14,7 +14,7 @@
 
 namespace cleave { inline namespace v0 { namespace linalg {
 
-/// What is transformed: complex numbers there and back, and the half spectra of real ones.
+/// The kinds of transforms: of complex numbers there and back, and to and from the half spectra of real ones.
 enum class transform : std::uint8_t { forward, inverse, of_real, to_real };
 
 /// The name that errors and plans show.

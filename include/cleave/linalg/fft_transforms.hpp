@@ -10,7 +10,7 @@
 #include <mutex>
 #include <tuple>
 
-// What kernels of Fourier transforms share, whichever library they call.
+// Shared by the kernels of Fourier transforms, whichever library they call.
 
 namespace cleave { inline namespace v0 { namespace linalg {
 
@@ -21,14 +21,14 @@ namespace detail {
 struct transforms {
   transform what;
   bool in_double;
-  /// Real or complex numbers that one transform is of; what is stored of them before and after.
+  /// The length of a transform, and the numbers that are stored of it before and after.
   std::int64_t n, from, to, outer, inner;
 
   auto key() const { return std::tuple(what, in_double, n, outer, inner); }
   friend bool operator<(const transforms& a, const transforms& b) { return a.key() < b.key(); }
 };
 
-/// What was made once, by key. Several threads may run grids of their own at one time.
+/// Plans that are made once for each key. Several threads may run grids of their own at one time.
 template <class Key, class Plan, class Make>
 Plan& kept(const Key& key, Make make) {
   static std::map<Key, std::unique_ptr<Plan>> all;

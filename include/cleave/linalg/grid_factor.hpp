@@ -166,7 +166,7 @@ struct cyclic_factor {
     copy_bytes<memory_space, Kokkos::HostSpace>(corner, host.data(), bytes_of<T>(w * w));
     copy_rectangle<T>({corner, w, w, w}, block);
   }
-  /// The rows of the panel that are this device's columns of what is left of the matrix, from row block `first` on. The
+  /// The rows of the panel that are this device's columns of the rest of the matrix, from row block `first` on. The
   /// devices of a column of the mesh have them by turns.
   void turn_panel(std::int64_t first, std::int64_t w) {
     for (std::int64_t owner = 0; owner < rows.parts; ++owner) {
@@ -178,8 +178,8 @@ struct cyclic_factor {
       }
     }
   }
-  /// Between the panel and the piece of a device that has rows of it (`pack`), or between the piece and what was
-  /// turned; the number of rows of the piece.
+  /// Copies between the panel and the piece of a device that has rows of it (`pack`), or between the piece and the
+  /// transposed rows. Returns the number of rows of the piece.
   std::int64_t copy_blocks(std::int64_t owner, std::int64_t first, std::int64_t w, bool pack) const {
     std::int64_t n = 0;
     for (std::int64_t j = first; j < rows.blocks(); ++j) {
@@ -204,8 +204,8 @@ struct cyclic_factor {
   }
 };
 
-/// The elements that a device receives in `cyclic_factor::run`: of both redistributions what it does not have; for each
-/// block of columns the corner, its rows of the panel, and the panel's rows that are its columns.
+/// The elements that a device receives in `cyclic_factor::run`: of both redistributions the elements that it lacks; for
+/// each block of columns the corner, its rows of the panel, and the panel's rows that are its columns.
 constexpr std::int64_t received_for_factor(const cyclic_dim& rows, const cyclic_dim& columns, std::int64_t p,
                                            std::int64_t q) {
   const std::int64_t nb = rows.block;

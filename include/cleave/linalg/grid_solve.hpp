@@ -68,7 +68,7 @@ void solve_corner(const rectangle<T>& l, bool transposed, const rectangle<T>& x)
 #endif
 }
 
-/// What a device has of a dim, sharded or block-cyclic.
+/// The indices that a device has of a dim, sharded or block-cyclic, at most.
 constexpr std::int64_t most_held(const cyclic_dim& d, std::int64_t part) {
   return std::max(d.held(part), block_extent(d.extent, d.parts));
 }
@@ -132,7 +132,7 @@ struct cyclic_solve {
     here.broadcast(line(panel, height * w), columns.owner(k), ColAxis{});
     return to;
   }
-  /// What the unknowns of block k, when they are known, give to the rows below.
+  /// Subtracts the products with the solved unknowns of block k from the rows below.
   void step(std::int64_t k) {
     const std::int64_t w = rows.size(k), from = rows.before(k, p);
     const bool mine = rows.owner(k) == p;
@@ -149,7 +149,7 @@ struct cyclic_solve {
     // The next panel must not arrive before this one has been read.
     wait_for_kernels();
   }
-  /// What the unknowns below give to those of block k.
+  /// Subtracts the products with the unknowns below from the rows of block k.
   void step_back(std::int64_t k) {
     const std::int64_t w = rows.size(k), from = rows.before(k, p);
     const bool mine = rows.owner(k) == p;
@@ -168,8 +168,9 @@ struct cyclic_solve {
   }
 };
 
-/// The bytes that a device moves in `cyclic_solve::run`: what it lacks of the redistributed matrix and right-hand sides
-/// and of the result, the rows of each panel, and the unknowns of each block, which are broadcast or summed.
+/// The bytes that a device moves in `cyclic_solve::run`: the elements that it lacks of the redistributed matrix and
+/// right-hand sides and of the result, the rows of each panel, and the unknowns of each block, which are broadcast or
+/// summed.
 constexpr std::int64_t moved_for_solve(const cyclic_dim& rows, const cyclic_dim& columns, std::int64_t right,
                                        bool transposed, std::int64_t size, std::int64_t p, std::int64_t q) {
   // A dim moves as much on its way back.
@@ -229,7 +230,7 @@ struct grid_solve_kernel {
 /// from `grid_cholesky`.
 ///
 /// Shapes: l has `row` and `col`, of one extent. b has `row` and `side`, the result `col` and `side`; for the transpose
-/// it is the other way round. There are no other dims, and what has its dims in the other order is copied. Elements:
+/// it is the other way round. There are no other dims. An operand with its dims in the other order is copied. Elements:
 /// float, double. Layouts: l is resharded to the given layout, and b to
 /// (row / y, side / x); the result has (col / y, side / x). Inside, the matrix and the rows of b are moved to a
 /// block-cyclic distribution with blocks of `Block` indices, so that the devices have equal work to the end.

@@ -85,7 +85,7 @@ constexpr bool has(const recorder& in, value x, dim_ref d) { return in.at(x).typ
 constexpr value named(const operand& x) { return x.from.in->alias(op::identity, x.from, x.where); }
 constexpr operand at(value x, source where) { return operand(x, where.file, where.line); }
 
-/// Notes what is wrong with a matrix, if anything.
+/// Reports the fault of a matrix, if it has one.
 constexpr bool square(const operand& a, dim_ref rows, dim_ref columns, std::string_view what) {
   recorder& in = *a.from.in;
   if (!a.from.ok()) return false;
@@ -96,7 +96,7 @@ constexpr bool square(const operand& a, dim_ref rows, dim_ref columns, std::stri
   return in.same_extent(columns, rows, what, a.where);
 }
 
-/// An operand that is one matrix with these dims, in this order. Notes what is wrong, if anything.
+/// An operand that is one matrix with these dims, in this order. Reports its fault, if it has one.
 constexpr value as_matrix(const operand& x, dim_ref rows, dim_ref columns, std::string_view what) {
   recorder& in = *x.from.in;
   if (!x.from.ok()) return x.from;
@@ -242,9 +242,9 @@ CLEAVE_LIFT(cholesky)
 /// Batch dims that only l has are added to b. Elements: float, double, the same in both. Layouts and communication: the
 /// planner shards all other dims in any way, without communication; sharded rows and columns are gathered.
 ///
-/// A zero on the diagonal gives what division by zero gives. Faults: no_function_for_element, element_types_differ,
-/// dim_missing, dim_used_twice, extents_differ; shape_error if run-time extents differ. Algorithm: substitution; trsm
-/// of BLAS on the host.
+/// A zero on the diagonal gives the results of a division by zero. Faults: no_function_for_element,
+/// element_types_differ, dim_missing, dim_used_twice, extents_differ; shape_error if run-time extents differ.
+/// Algorithm: substitution; trsm of BLAS on the host.
 template <triangle Which = triangle::lower, transpose Transposed = transpose::no, Dim Rows, Dim Columns>
 constexpr value triangular_solve(operand l, operand b, const Rows& rows, const Columns& columns) {
   constexpr std::string_view what = "triangular_solve";

@@ -75,8 +75,8 @@ struct one_layer {
   static range part(const local_context&, std::int64_t inner) { return {0, inner}; }
 };
 
-/// The most elements that a device receives: of the part of its layer, its rows of a and its columns of b, but for what
-/// it has.
+/// The most elements that a device receives: of the part of its layer, its rows of a and its columns of b, without the
+/// elements that it has.
 constexpr std::int64_t received_for_summa(const shape& a, const shape& b, std::int64_t rows, std::int64_t columns,
                                           std::int64_t layers) {
   std::int64_t most = 0;
@@ -101,7 +101,7 @@ template <std::int64_t Bytes, std::int64_t Size, MeshAxis RowAxis, MeshAxis ColA
 struct summa_kernel {
   static constexpr std::string_view name = "summa";
 
-  /// What of the inner dim is in a panel, and the elements that a device keeps of each index of it.
+  /// The indices of the inner dim in a panel, and the elements that a device keeps of each of them.
   struct panels {
     std::int64_t inner, rows, columns, kept_of_a, kept_of_b, width;
     range part{};

@@ -29,9 +29,9 @@ constexpr value on_diagonal(value beside, dim_ref rows, dim_ref columns) {
   return broadcast(iota(beside, rows), rows, columns) == iota(beside, columns);
 }
 
-/// What an iteration hands on: a is dot(q, r, inner) all the time. `shift`, a number for each matrix of a batch, is
-/// relative to the trace of the products of columns; `apart` is the largest squared distance of these products from the
-/// identity; `left` counts iterations.
+/// The carried values of the iteration: a is dot(q, r, inner) all the time. `shift`, a number for each matrix of a
+/// batch, is relative to the trace of the products of columns; `apart` is the largest squared distance of these
+/// products from the identity; `left` counts iterations.
 struct qr_state {
   value q, r, shift, apart, left;
 };
@@ -83,7 +83,7 @@ struct cholesky_qr {
   static constexpr double most = 16;
 };
 
-// Without state, so that a second derivative sees the derivatives of what the first one calls.
+// Without state, so that a second derivative sees the derivatives of the operations of the first one.
 template <class Rows, class Columns, class Inner>
 struct qr_forward {
   constexpr auto operator()(const value& a) const {
@@ -112,7 +112,7 @@ struct qr_backward {
   }
 };
 
-/// Notes what is wrong with the operand, if anything.
+/// Reports the fault of the operand, if it has one.
 constexpr bool tall(const operand& a, dim_ref rows, dim_ref columns, dim_ref inner) {
   constexpr std::string_view what = "tall_qr";
   recorder& in = *a.from.in;

@@ -143,7 +143,7 @@ CLEAVE_FUNCTION complex_parts<R> complex_quotient(complex_parts<R> n, complex_pa
   const auto scaled = [&](R x) { return (scale > R(1)) == (back > R(1)) ? x * scale * back : x * (scale * back); };
   const complex_parts<R> q{scaled((a * c + b * e) / square), scaled((b * c - a * e) / square)};
   if (q.re == q.re || q.im == q.im) return q;
-  // What is infinite or 0 by C99, G.5.1, although its parts are not numbers.
+  // Quotients that are infinite or 0 by C99, G.5.1, although their parts are not numbers.
   if (square == R(0)) {
     const R infinite = std::copysign(limits::infinity, c);
     return {infinite * n.re, infinite * n.im};

@@ -20,7 +20,7 @@ struct collective_sum {
   friend bool operator==(const collective_sum&, const collective_sum&) = default;
 };
 
-/// What differs between two plans.
+/// The differences between two plans.
 struct plan_changes {
   /// Collectives of which only one plan has any, and those of which the two have other numbers or bytes.
   std::vector<collective_sum> removed, added;

@@ -172,8 +172,8 @@ class recording_of_plan {
     made.steps.push_back(std::move(r));
     steps_.push_back(i);
   }
-  /// What is needed both in a loop and outside of it, or is read before it is written in an iteration, lives in the
-  /// whole loop.
+  /// Memory that is needed both in a loop and outside of it, or is read before it is written in an iteration, lives in
+  /// the whole loop.
   void extend_lives_in_loops() {
     const int count = static_cast<int>(made.steps.size());
     for (array_record& a : made.arrays)

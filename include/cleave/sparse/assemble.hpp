@@ -46,7 +46,7 @@ inline int count_of(std::int64_t n) {
   return as_int(n);
 }
 
-/// Elements of any type that ranks send to each other. What they cannot count or hold is an error on all ranks of
+/// Elements of any type that ranks send to each other. A count or memory that is too large is an error on all ranks of
 /// `all`, which make the same calls: shape_error or memory_error.
 template <class T>
 class messages_of {
@@ -60,7 +60,7 @@ class messages_of {
   messages_of& operator=(const messages_of&) = delete;
   ~messages_of() { MPI_Type_free(&type_); }
 
-  /// What all ranks send to this one, in the order of the ranks. `received` becomes the numbers.
+  /// The elements that all ranks send to this one, in the order of the ranks. `received` becomes the numbers.
   std::vector<T> exchange(std::span<const T> elements, const std::vector<std::int64_t>& sent,
                           std::vector<std::int64_t>& received) const {
     received.assign(as_size(ranks_), 0);
@@ -72,7 +72,7 @@ class messages_of {
                 "MPI_Alltoallv");
     return got;
   }
-  /// What all ranks have, in their order.
+  /// The elements of all ranks, in their order.
   std::vector<T> gather(std::span<const T> mine) const {
     const std::int64_t count = std::ssize(mine);
     std::vector<std::int64_t> counts(as_size(ranks_));

@@ -13,7 +13,7 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What can be wrong with a line of a Matrix Market file.
+/// The faults of a line of a Matrix Market file.
 enum class market_fault : std::uint8_t { banner, kind, sizes, entry, outside, upper, missing, surplus, zero };
 
 namespace wording {

@@ -9,8 +9,8 @@
 #include <cleave/shards.hpp>
 #include <cleave/sparse/errors.hpp>
 
-// The steps of a product with a sparse matrix on the shards of each device: pack what others read, exchange it, and
-// multiply the rows. Their memory is planned as that of any value.
+// The steps of a product with a sparse matrix on the shards of each device: pack the elements that others read,
+// exchange them, and multiply the rows. Their memory is planned as that of any value.
 
 namespace cleave { inline namespace v0 { namespace sparse { namespace detail {
 
@@ -73,7 +73,7 @@ struct pack_kernel {
 };
 
 /// The elements that the own rows read and other devices have. Operands: how many go to each device, how many come from
-/// each, their global columns, which are not read, and what was packed.
+/// each, their global columns, which are not read, and the packed elements.
 template <class T, class Axis>
 struct exchange_kernel {
   static constexpr std::string_view name = "sparse_exchange";
@@ -88,8 +88,8 @@ struct exchange_kernel {
     here.all_to_all(view(row_of<T>(in[3]), as_size(in[3].local.elements())), sent,
                     view(row_of<T>(out), as_size(out.local.elements())), received, Axis{});
   }
-  /// What arrives at the busiest device: the distinct columns of others that its rows read. A device has one row of the
-  /// halo, however many devices are assumed.
+  /// The elements that arrive at the busiest device: the distinct columns of others that its rows read. A device has
+  /// one row of the halo, however many devices are assumed.
   static std::int64_t bytes(std::span<const shape> shards, const axis_sizes&) {
     shape halo = shards.back();
     halo[0] = 1;
@@ -163,8 +163,8 @@ struct multiply_vector {
     result[row] = total;
   }
 };
-/// The rows of a device with its part of a vector and what has arrived. Operands: where the entries of each row end,
-/// their columns, their values, the vector, and what has arrived.
+/// The product of the rows of a device with its part of a vector and the elements that have arrived. Operands: where
+/// the entries of each row end, their columns, their values, the vector, and the elements that have arrived.
 template <class T, class Rows, class Columns>
 struct rows_kernel {
   static constexpr std::string_view name = "sparse_rows";

@@ -96,7 +96,7 @@ struct kokkos_rows_kernel {
 } // namespace detail
 
 /// The rows of a matrix are multiplied by KokkosSparse::spmv, and by a library of the vendor where Kokkos Kernels was
-/// built with one: `csr<double, mesh(row / ranks), col, kokkos_sparse>`. What is added up in which order is theirs, so
+/// built with one: `csr<double, mesh(row / ranks), col, kokkos_sparse>`. The order of the sums is theirs, so
 /// the last bits of a product may depend on the number of devices. Own and arrived elements are copied to one array
 /// before, and where rows begin is written. The plan counts the memory for both. KokkosSparse may allocate in each
 /// call.

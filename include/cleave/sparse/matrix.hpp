@@ -26,7 +26,7 @@ struct unnamed {
 
 namespace detail {
 
-/// What `a(x)` is inside a function, for statements.
+/// The function that `a(x)` records, for statements.
 template <class Matrix>
 constexpr value times(const Matrix& a, operand x) {
   return a(x.from);
@@ -51,7 +51,7 @@ struct dim_name {
   using type = dim<made>;
 };
 
-/// What a matrix is made of, as types.
+/// The types of the tensors of a matrix.
 template <class Mesh, class Rows, class Axis, class Columns, class By, class Name>
 struct names {
   using by = By;
