@@ -351,7 +351,7 @@ f = "expr/reductions.hpp"
 expression(f, "off * off", "off", "unit:Reductions.*")
 f = "expr/sort.hpp"
 expression(f, "apply(op::logical_and, hit, apply(op::logical_not, taken))", "hit", "unit:Reductions.*")
-expression(f, "op::equal, std::array{at.first", "op::less_equal, std::array{at.first", "unit:Gradient.*")
+expression(f, "op::equal", "op::less_equal", "unit:Gradient.*", 3)
 f = "optim/adam.hpp"
 expression(f, "(m / mean_weight)", "m", "unit:Optim.*")
 expression(f, "root_of_squares(v / square_weight) + epsilon", "root_of_squares(v / square_weight + epsilon)", "unit:Optim.*")
