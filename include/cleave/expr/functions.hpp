@@ -59,31 +59,32 @@ constexpr fault misuse_of_bools(op code, const std::array<operand, N>& args, ele
 
 /// The operands as values: literals and numbers take the element type of the tensor operand.
 template <std::size_t N>
-constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none) {
+constexpr value record_elementwise(op code, const std::array<operand, N>& args, element result = element::none,
+                                   const user_entry* user = nullptr) {
   recorder* in = recorder_of(args);
   // A value that was never given has no graph; whoever reads the result says so.
   if (in == nullptr) return {};
   source where{};
   element type = element::none;
   bool from_number = false;
+  const std::string_view name = user != nullptr ? user->name : name_of(code);
   const std::size_t first = typed_operand(code); // those before are predicates
   for (std::size_t i = N; i-- > 0;)
     if (!args[i].is_literal) {
       where = args[i].where;
-      if (!args[i].from.ok()) return in->missing(name_of(code), where);
+      if (!args[i].from.ok()) return in->missing(name, where);
       if (i < first || (args[i].from.number && type != element::none && !from_number)) continue;
       type = in->at(args[i].from).type.element;
       from_number = args[i].from.number;
     }
-  if (const fault what = misuse_of_bools(code, args, type); what != fault::none)
-    return in->fail(what, name_of(code), where);
+  if (const fault what = misuse_of_bools(code, args, type); what != fault::none) return in->fail(what, name, where);
   std::array<value, N> values{};
   for (std::size_t i = 0; i < N; ++i) {
-    values[i] = in->value_of(args[i], name_of(code), i < first ? element::boolean : type);
+    values[i] = in->value_of(args[i], name, i < first ? element::boolean : type);
     if (N > 1 && !from_number && i >= first && args[i].from.number)
-      values[i] = in->number_as(values[i], type, name_of(code), args[i].where);
+      values[i] = in->number_as(values[i], type, name, args[i].where);
   }
-  return in->elementwise(code, values, where, result);
+  return in->elementwise(code, values, where, result, false, user);
 }
 
 /// The line of the operation that made a value. `!x` has no other, because a value converts to bool, if only to say an

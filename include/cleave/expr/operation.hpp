@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/functions.hpp>
 #include <cleave/expr/statement.hpp>
 #include <cleave/rules/call.hpp>
 
@@ -17,32 +18,15 @@ struct elementwise_call {
   }
   template <std::size_t N>
   static constexpr value record(const std::array<operand, N>& args) {
-    recorder* in = nullptr;
-    source where{};
-    element type = element::none;
-    bool from_number = false;
-    for (std::size_t i = N; i-- > 0;)
-      if (!args[i].is_literal) {
-        in = args[i].from.in;
-        where = args[i].where;
-        if (!args[i].from.ok()) return args[i].from;
-        if (args[i].from.number && type != element::none && !from_number) continue;
-        type = in->at(args[i].from).type.element;
-        from_number = args[i].from.number;
-      }
-    // Of numbers alone: whoever reads the result says so.
-    if (in == nullptr) return {};
     constexpr const user_entry& entry = elementwise_operation<Op>;
-    if constexpr (entry.arity == 0) return in->fail(fault::already_reported, entry.name, where);
-    if constexpr (entry.arity != N) {
-      return in->fail(fault::operand_count, entry.name, where, {}, {}, entry.arity, N);
+    if constexpr (entry.arity == N) {
+      return record_elementwise(op::user, args, element::none, &entry);
     } else {
-      std::array<value, N> values{};
-      for (std::size_t i = 0; i < N; ++i) {
-        values[i] = in->value_of(args[i], entry.name, type);
-        if (args[i].from.number && !from_number) values[i] = in->number_as(values[i], type, entry.name, args[i].where);
-      }
-      return in->elementwise(op::user, values, where, element::none, false, &entry);
+      constexpr fault what = entry.arity == 0 ? fault::already_reported : fault::operand_count;
+      for (const operand& x : args)
+        if (!x.is_literal && x.from.in != nullptr)
+          return x.from.in->fail(what, entry.name, x.where, {}, {}, entry.arity, N);
+      return {};
     }
   }
 };
