@@ -47,12 +47,6 @@ template <class... A>
 inline constexpr bool has_numbers<std::tuple<A...>> = (has_numbers<A> || ...);
 template <class A, class B>
 inline constexpr bool has_numbers<std::pair<A, B>> = has_numbers<A> || has_numbers<B>;
-template <class A>
-inline constexpr bool has_only_numbers = std::is_arithmetic_v<A>;
-template <class... A>
-inline constexpr bool has_only_numbers<std::tuple<A...>> = (has_only_numbers<A> && ...);
-template <class A, class B>
-inline constexpr bool has_only_numbers<std::pair<A, B>> = has_only_numbers<A> && has_only_numbers<B>;
 
 /// The recorder of the values among numbers, or null.
 template <class A>
@@ -82,11 +76,6 @@ constexpr auto with_values(recorder& in, const A& all, source where) {
     return std::pair(with_values(in, all.first, where), with_values(in, all.second, where));
   else return std::apply([&](const auto&... part) { return std::tuple(with_values(in, part, where)...); }, all);
 }
-/// A carry with numbers: a loop over it is one over the same with values alone.
-template <class C>
-concept NumbersInCarry = !Statement<C> && has_numbers<C>;
-template <class C>
-concept NumbersAndValues = NumbersInCarry<C> && !has_only_numbers<C>;
 
 /// Checks the results of a body against the carried values of the next iteration; faults name the line of the loop.
 constexpr bool carry_on(recorder& in, std::string_view op, indexed_span<const value> carried,
@@ -154,28 +143,29 @@ constexpr C repeated(std::string_view op, recorder& in, loop_info info, value ti
 /// sharded inside the loop: a stack that is sharded along it is gathered first. Differentiable: values that the
 /// derivative needs are kept for each index, or recomputed if `f` is the `remat` of a function. Faults: dim_missing,
 /// result_count, carry_changes.
-template <class C, class S, class F>
-  requires(!Statement<C> && !Statement<S> && !detail::NumbersInCarry<C>)
-constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward,
+template <class Init, class S, class F>
+  requires(!Statement<Init> && !Statement<S>)
+constexpr auto scan(dim_ref along, const Init& init, const S& stacked, const F& f, direction way = direction::forward,
                     const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using namespace detail;
   const source where{file, line};
-  auto parts = std::pair(init, stacked);
-  recorder& in = *recorder_of(parts);
+  recorder& in = *recorder_beside_numbers(std::tuple(init, stacked));
+  const auto start = with_values(in, init, where);
+  using C = std::remove_const_t<decltype(start)>;
   const auto step = [&f](const C& carry, const S& slice) { return called(f, carry, slice); };
-  using result_type = decltype(step(init, stacked));
+  using result_type = decltype(step(start, stacked));
   constexpr bool stacks = is_pair<result_type> && !std::same_as<result_type, C>;
   const int d = in.dim(along, "scan", where);
   indexed_vector<value> sources;
   if (d >= 0)
     for (const value& v : leaf_values(stacked)) sources.push_back(stack_first(in, v, known_dim(d), where));
-  const bool fine = d >= 0 && all_ok(init) && leaves_ok(sources);
+  const bool fine = d >= 0 && all_ok(start) && leaves_ok(sources);
   const std::uint8_t loop = fine ? in.enter({known_dim(d), way == direction::backward}, where) : std::uint8_t{0};
   indexed_vector<value> carried, slices, last, collected;
-  for (const value& v : leaf_values(init)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
+  for (const value& v : leaf_values(start)) carried.push_back(loop == 0 ? v : carry_into(in, loop, v, where));
   for (const value& v : sources) slices.push_back(loop == 0 ? v : loop_slice_of(in, loop, v, where));
-  const auto given = loop == 0 ? step(with_leaves(init, in, {}), with_leaves(stacked, in, {}))
-                               : step(with_leaves(init, in, carried), with_leaves(stacked, in, slices));
+  const auto given = loop == 0 ? step(with_leaves(start, in, {}), with_leaves(stacked, in, {}))
+                               : step(with_leaves(start, in, carried), with_leaves(stacked, in, slices));
   const auto onward = [&] {
     if constexpr (stacks) return given.first;
     else return given;
@@ -184,7 +174,7 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
   if (loop != 0) in.leave(loop);
   for (value& v : last) v = loop_result_of(in, v, where);
   if (!goes_on) last.clear();
-  C out = with_leaves(init, in, last);
+  C out = with_leaves(start, in, last);
   if constexpr (stacks) {
     for (const value& v : leaf_values(given.second))
       collected.push_back(goes_on ? loop_stack_of(in, loop, v, where) : value{&in, no_node});
@@ -197,26 +187,27 @@ constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, 
 /// Inside a function: runs `f` `times` times. `times` is a literal, or a rank-0 integer that is known only at run time.
 /// The body is planned once, and its price is multiplied by the number, or by 16 if it is not known. With a run-time
 /// number there is no derivative. Faults: not_a_count, iterations_not_known, carry_changes.
-template <class C, class F>
-  requires(!Statement<C> && !detail::NumbersAndValues<C>)
-constexpr C repeat_times(operand times, const C& init, const F& f) {
-  C copy = init;
-  recorder& in = *detail::recorder_of(copy);
+template <class Init, class F>
+  requires(!Statement<Init>)
+constexpr auto repeat_times(operand times, const Init& init, const F& f) {
+  recorder& in = *detail::recorder_beside_numbers(init);
+  const auto start = detail::with_values(in, init, times.where);
+  using C = std::remove_const_t<decltype(start)>;
   loop_info info;
   info.iterations = hinted_iterations;
   if (times.is_literal) {
     // Along a dim of its own, so that a derivative can stack its values.
     const auto count = static_cast<std::int64_t>(times.literal);
     if (count < 0 || !is_whole(times.literal))
-      return in.refuse(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(init, in, {});
+      return in.refuse(fault::not_a_count, "repeat_times", times.where), detail::with_leaves(start, in, {});
     if (in.made().loops.full())
-      return in.refuse(fault::too_many_loops, "repeat_times", times.where), detail::with_leaves(init, in, {});
+      return in.refuse(fault::too_many_loops, "repeat_times", times.where), detail::with_leaves(start, in, {});
     const int d = in.dim({detail::trip_names[in.made().loops.size()].text(), count}, "repeat_times", times.where);
-    if (d < 0) return detail::with_leaves(init, in, {});
+    if (d < 0) return detail::with_leaves(start, in, {});
     info.along = known_dim(d);
   }
   return detail::repeated(
-      "repeat_times", in, info, times.is_literal ? value{} : times.from, init,
+      "repeat_times", in, info, times.is_literal ? value{} : times.from, start,
       [&](const C& carried, std::uint8_t) { return detail::called_for(carried, f, carried); }, times.where);
 }
 /// A mistake: the number of iterations comes first. Fault: wrong_arguments.
@@ -228,41 +219,23 @@ constexpr value repeat_times(const value& init, const N&, const F&) {
 /// after each iteration). `done` returns a rank-0 predicate, on whose value all devices agree. The price assumes 16
 /// iterations. There is no derivative. `repeat_until_reported` says whether the loop ended because `done` held. Faults:
 /// not_a_count, not_a_predicate, iterations_not_known, carry_changes.
-template <class C, class F, class P>
-  requires(!Statement<C> && !detail::NumbersAndValues<C>)
-constexpr C repeat_until(const C& init, const F& f, const P& done, operand most) {
-  C copy = init;
-  recorder& in = *detail::recorder_of(copy);
+template <class Init, class F, class P>
+  requires(!Statement<Init>)
+constexpr auto repeat_until(const Init& init, const F& f, const P& done, operand most) {
+  recorder& in = *detail::recorder_beside_numbers(init);
+  const auto start = detail::with_values(in, init, most.where);
+  using C = std::remove_const_t<decltype(start)>;
   loop_info info;
   info.iterations = hinted_iterations;
   const value times = detail::count_of(in, most, "repeat_until");
   return detail::repeated(
-      "repeat_until", in, info, times, init,
+      "repeat_until", in, info, times, start,
       [&](const C& carried, std::uint8_t loop) {
         const C next = detail::called_for(carried, f, carried);
         detail::set_break(in, "repeat_until", loop, detail::held_by(done, next), most.where);
         return next;
       },
       most.where);
-}
-
-/// `scan` with numbers in the carry.
-template <detail::NumbersInCarry C, class S, class F>
-  requires(!Statement<S>)
-constexpr auto scan(dim_ref along, const C& init, const S& stacked, const F& f, direction way = direction::forward,
-                    const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
-  recorder& in = *detail::recorder_beside_numbers(std::tuple(init, stacked));
-  return scan(along, detail::with_values(in, init, {file, line}), stacked, f, way, file, line);
-}
-/// `repeat_times` with numbers in the carry.
-template <detail::NumbersAndValues C, class F>
-constexpr auto repeat_times(operand times, const C& init, const F& f) {
-  return repeat_times(times, detail::with_values(*detail::recorder_beside_numbers(init), init, times.where), f);
-}
-/// `repeat_until` with numbers in the carry.
-template <detail::NumbersAndValues C, class F, class P>
-constexpr auto repeat_until(const C& init, const F& f, const P& done, operand most) {
-  return repeat_until(detail::with_values(*detail::recorder_beside_numbers(init), init, most.where), f, done, most);
 }
 
 /// The facts of a loop after it.
@@ -275,16 +248,17 @@ struct loop_report {
 
 /// repeat_until with a report: a std::pair of the result of repeat_until and a loop_report. The values of the report
 /// may be results of the function, and the function may compute with them.
-template <class C, class F, class P>
-  requires(!Statement<C> && !detail::NumbersAndValues<C>)
-constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
+template <class Init, class F, class P>
+  requires(!Statement<Init>)
+constexpr auto repeat_until_reported(const Init& init, const F& f, const P& done, operand most) {
+  recorder& in = *detail::recorder_beside_numbers(init);
+  const auto start = detail::with_values(in, init, most.where);
+  using C = std::remove_const_t<decltype(start)>;
   using state = std::tuple<C, value, value>;
-  C copy = init;
-  recorder& in = *detail::recorder_of(copy);
   loop_info info;
   info.iterations = hinted_iterations;
   const value times = detail::count_of(in, most, "repeat_until_reported");
-  const state before{init, in.constant(0, element::i32, most.where), in.constant(0, element::boolean, most.where)};
+  const state before{start, in.constant(0, element::i32, most.where), in.constant(0, element::boolean, most.where)};
   const state after = detail::repeated(
       "repeat_until_reported", in, info, times, before,
       [&](const state& carried, std::uint8_t loop) {
@@ -297,13 +271,7 @@ constexpr std::pair<C, loop_report> repeat_until_reported(const C& init, const F
                      holds};
       },
       most.where);
-  return {std::get<0>(after), {std::get<1>(after), std::get<2>(after)}};
-}
-/// `repeat_until_reported` with numbers in the carry.
-template <detail::NumbersAndValues C, class F, class P>
-constexpr auto repeat_until_reported(const C& init, const F& f, const P& done, operand most) {
-  return repeat_until_reported(detail::with_values(*detail::recorder_beside_numbers(init), init, most.where), f, done,
-                               most);
+  return std::pair(std::get<0>(after), loop_report{std::get<1>(after), std::get<2>(after)});
 }
 
 // On tensors. Bodies and predicates are lambdas without captures.
