@@ -31,10 +31,6 @@ constexpr value running_total(reduction how, operand x, dim_ref along, running o
 }
 } // namespace detail
 
-// Running totals along a dim, in the layout of x; all element types but bool, maxima and minima of those with an order.
-// A sharded dim stays sharded: every device scans its block, and one value of each slice goes through an exclusive
-// prefix scan over the devices (Blelloch 1990; MPI_Exscan). Gradients: of the sum, the sum from the other end; of the
-// product, a linear recurrence from the other end; of an extremum, to the element that it is, the last of equal ones.
 /// Running sums along a dim, in the layout of x, for all element types but bool. A sharded dim stays sharded.
 /// Communication: every device scans its block, and one value for each slice goes through an exclusive prefix scan over
 /// the devices (Blelloch 1990; MPI_Exscan). The gradient is the sum from the other end.

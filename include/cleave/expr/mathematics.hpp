@@ -55,129 +55,65 @@ namespace detail::mathematics {
 #define CLEAVE_OF_TWO(name, ...) CLEAVE_ENTRY_IN_FORMULAS(detail::mathematics::name)
 #include <cleave/expr/mathematics_list.hpp>
 
-// They are templates so that programs that call none of them do not pay for compiling them.
-#define CLEAVE_RECORDS(name, ...) \
-  return detail::elementwise_call<detail::mathematics::name>::record(std::array{__VA_ARGS__})
 /// The tangent.
-template <class Once = void>
-constexpr value tan(operand x) {
-  CLEAVE_RECORDS(tan, x);
-}
+constexpr value tan(operand x) { return operation<detail::mathematics::tan>{}(x); }
 CLEAVE_LIFT(tan)
 /// The arc sine.
-template <class Once = void>
-constexpr value asin(operand x) {
-  CLEAVE_RECORDS(asin, x);
-}
+constexpr value asin(operand x) { return operation<detail::mathematics::asin>{}(x); }
 CLEAVE_LIFT(asin)
 /// The arc cosine.
-template <class Once = void>
-constexpr value acos(operand x) {
-  CLEAVE_RECORDS(acos, x);
-}
+constexpr value acos(operand x) { return operation<detail::mathematics::acos>{}(x); }
 CLEAVE_LIFT(acos)
 /// The arc tangent.
-template <class Once = void>
-constexpr value atan(operand x) {
-  CLEAVE_RECORDS(atan, x);
-}
+constexpr value atan(operand x) { return operation<detail::mathematics::atan>{}(x); }
 CLEAVE_LIFT(atan)
 /// The angle of the point (x, y), from -pi to pi; y comes first, as in <cmath>.
-template <class Once = void>
-constexpr value atan2(operand y, operand x) {
-  CLEAVE_RECORDS(atan2, y, x);
-}
+constexpr value atan2(operand y, operand x) { return operation<detail::mathematics::atan2>{}(y, x); }
 CLEAVE_LIFT(atan2)
 /// sqrt(x * x + y * y), without overflow in between.
-template <class Once = void>
-constexpr value hypot(operand x, operand y) {
-  CLEAVE_RECORDS(hypot, x, y);
-}
+constexpr value hypot(operand x, operand y) { return operation<detail::mathematics::hypot>{}(x, y); }
 CLEAVE_LIFT(hypot)
 /// The hyperbolic sine.
-template <class Once = void>
-constexpr value sinh(operand x) {
-  CLEAVE_RECORDS(sinh, x);
-}
+constexpr value sinh(operand x) { return operation<detail::mathematics::sinh>{}(x); }
 CLEAVE_LIFT(sinh)
 /// The hyperbolic cosine.
-template <class Once = void>
-constexpr value cosh(operand x) {
-  CLEAVE_RECORDS(cosh, x);
-}
+constexpr value cosh(operand x) { return operation<detail::mathematics::cosh>{}(x); }
 CLEAVE_LIFT(cosh)
 /// The inverse of the hyperbolic sine.
-template <class Once = void>
-constexpr value asinh(operand x) {
-  CLEAVE_RECORDS(asinh, x);
-}
+constexpr value asinh(operand x) { return operation<detail::mathematics::asinh>{}(x); }
 CLEAVE_LIFT(asinh)
 /// The inverse of the hyperbolic cosine.
-template <class Once = void>
-constexpr value acosh(operand x) {
-  CLEAVE_RECORDS(acosh, x);
-}
+constexpr value acosh(operand x) { return operation<detail::mathematics::acosh>{}(x); }
 CLEAVE_LIFT(acosh)
 /// The inverse of the hyperbolic tangent.
-template <class Once = void>
-constexpr value atanh(operand x) {
-  CLEAVE_RECORDS(atanh, x);
-}
+constexpr value atanh(operand x) { return operation<detail::mathematics::atanh>{}(x); }
 CLEAVE_LIFT(atanh)
 /// 2 to the power of x.
-template <class Once = void>
-constexpr value exp2(operand x) {
-  CLEAVE_RECORDS(exp2, x);
-}
+constexpr value exp2(operand x) { return operation<detail::mathematics::exp2>{}(x); }
 CLEAVE_LIFT(exp2)
 /// The logarithm to base 2.
-template <class Once = void>
-constexpr value log2(operand x) {
-  CLEAVE_RECORDS(log2, x);
-}
+constexpr value log2(operand x) { return operation<detail::mathematics::log2>{}(x); }
 CLEAVE_LIFT(log2)
 /// The logarithm to base 10.
-template <class Once = void>
-constexpr value log10(operand x) {
-  CLEAVE_RECORDS(log10, x);
-}
+constexpr value log10(operand x) { return operation<detail::mathematics::log10>{}(x); }
 CLEAVE_LIFT(log10)
 /// log(1 + x). Accurate near 0.
-template <class Once = void>
-constexpr value log1p(operand x) {
-  CLEAVE_RECORDS(log1p, x);
-}
+constexpr value log1p(operand x) { return operation<detail::mathematics::log1p>{}(x); }
 CLEAVE_LIFT(log1p)
 /// The cube root.
-template <class Once = void>
-constexpr value cbrt(operand x) {
-  CLEAVE_RECORDS(cbrt, x);
-}
+constexpr value cbrt(operand x) { return operation<detail::mathematics::cbrt>{}(x); }
 CLEAVE_LIFT(cbrt)
 /// 1 - erf(x). Accurate if erf(x) is close to 1.
-template <class Once = void>
-constexpr value erfc(operand x) {
-  CLEAVE_RECORDS(erfc, x);
-}
+constexpr value erfc(operand x) { return operation<detail::mathematics::erfc>{}(x); }
 CLEAVE_LIFT(erfc)
 /// The smallest integer that is not less. Its gradient is 0.
-template <class Once = void>
-constexpr value ceil(operand x) {
-  CLEAVE_RECORDS(ceil, x);
-}
+constexpr value ceil(operand x) { return operation<detail::mathematics::ceil>{}(x); }
 CLEAVE_LIFT(ceil)
 /// The integer next to x in the direction of 0. Its gradient is 0.
-template <class Once = void>
-constexpr value trunc(operand x) {
-  CLEAVE_RECORDS(trunc, x);
-}
+constexpr value trunc(operand x) { return operation<detail::mathematics::trunc>{}(x); }
 CLEAVE_LIFT(trunc)
 /// The nearest integer; of two the one away from 0, as in <cmath>. Its gradient is 0.
-template <class Once = void>
-constexpr value round(operand x) {
-  CLEAVE_RECORDS(round, x);
-}
+constexpr value round(operand x) { return operation<detail::mathematics::round>{}(x); }
 CLEAVE_LIFT(round)
-#undef CLEAVE_RECORDS
 
 }} // namespace cleave::v0

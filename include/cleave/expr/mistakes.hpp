@@ -273,34 +273,22 @@ namespace std {
 CLEAVE_NOT_STANDARD(abs)
 CLEAVE_NOT_STANDARD(fabs)
 CLEAVE_NOT_STANDARD(exp)
-CLEAVE_NOT_STANDARD(exp2)
 CLEAVE_NOT_STANDARD(expm1)
 CLEAVE_NOT_STANDARD(log)
-CLEAVE_NOT_STANDARD(log1p)
-CLEAVE_NOT_STANDARD(log2)
-CLEAVE_NOT_STANDARD(log10)
 CLEAVE_NOT_STANDARD(sqrt)
-CLEAVE_NOT_STANDARD(cbrt)
 CLEAVE_NOT_STANDARD(sin)
 CLEAVE_NOT_STANDARD(cos)
-CLEAVE_NOT_STANDARD(tan)
-CLEAVE_NOT_STANDARD(asin)
-CLEAVE_NOT_STANDARD(acos)
-CLEAVE_NOT_STANDARD(atan)
-CLEAVE_NOT_STANDARD(sinh)
-CLEAVE_NOT_STANDARD(cosh)
 CLEAVE_NOT_STANDARD(tanh)
 CLEAVE_NOT_STANDARD(erf)
 CLEAVE_NOT_STANDARD(floor)
-CLEAVE_NOT_STANDARD(ceil)
-CLEAVE_NOT_STANDARD(round)
-CLEAVE_NOT_STANDARD(trunc)
 CLEAVE_NOT_STANDARD(isnan)
 CLEAVE_NOT_STANDARD(isinf)
 CLEAVE_NOT_STANDARD(isfinite)
 CLEAVE_NOT_STANDARD(conj)
 CLEAVE_NOT_STANDARD(real)
 CLEAVE_NOT_STANDARD(imag)
+#define CLEAVE_OF_ONE(name, ...) CLEAVE_NOT_STANDARD(name)
+#include <cleave/expr/mathematics_list.hpp>
 #undef CLEAVE_NOT_STANDARD
 #define CLEAVE_NOT_STANDARD(name)                                                                     \
   template <class Once = void>                                                                        \
@@ -326,11 +314,11 @@ CLEAVE_NOT_STANDARD(imag)
            cleave::detail::absorbed_statement{};                                                      \
   }
 CLEAVE_NOT_STANDARD(pow)
-CLEAVE_NOT_STANDARD(atan2)
 CLEAVE_NOT_STANDARD(fmod)
-CLEAVE_NOT_STANDARD(hypot)
 CLEAVE_NOT_STANDARD(fmax)
 CLEAVE_NOT_STANDARD(fmin)
+#define CLEAVE_OF_TWO(name, ...) CLEAVE_NOT_STANDARD(name)
+#include <cleave/expr/mathematics_list.hpp>
 #undef CLEAVE_NOT_STANDARD
 // Of two values the function of the standard library would be called, with a comparison as a condition.
 #define CLEAVE_NOT_STANDARD(name)                                                                                    \
