@@ -4,6 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/graph.hpp>
+#include <cleave/layout/box.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,19 +29,6 @@ namespace simulation {
 
 /// Elements of a tensor, or of a shard.
 using elements = indexed_vector<double>;
-
-/// Distance in memory between neighbours along each dim.
-using strides = fixed_array<std::int64_t, max_rank>;
-
-inline strides steps_of(const shape& s) {
-  strides stride{};
-  std::int64_t next = 1;
-  for (int i = s.rank; i-- > 0;) {
-    stride[i] = next;
-    next *= s[i];
-  }
-  return stride;
-}
 
 /// A loop nest over several streams, each a counter that every loop moves by a step of its own: the offset in an array,
 /// or an index.
@@ -89,7 +77,7 @@ struct placed {
   shape extents{};
   strides stride{};
 
-  placed(const tensor_type& t, const shape& local) : type(t), extents(local), stride(steps_of(local)) {}
+  placed(const tensor_type& t, const shape& local) : type(t), extents(local), stride(strides_of(local)) {}
   /// The step along a dim, 0 if the tensor does not have it.
   std::int64_t step(dim_id d) const {
     // Bounded twice, since g++ -O3 does not know that no rank is larger.

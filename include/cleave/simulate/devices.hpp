@@ -65,6 +65,11 @@ class devices {
     if (b.form == form::slice) return data(d, p_.buffers[b.of]) + index_[b.loop] * local(d, b).elements();
     return memory_[d][memory_of(b)].data();
   }
+  /// The elements that a step has made on every device, if it is correct so far.
+  void put(const indexed_vector<elements>& made, const buffer& to) {
+    for (std::size_t d = 0; d < where_.size() && out_.problem.empty(); ++d)
+      std::copy(made[d].begin(), made[d].end(), data(d, to));
+  }
   shape global(const tensor_type& t) const { return shape_of(t, at_); }
   box part(std::size_t d, const tensor_type& t, const layout& l) const {
     return box_of(global(t), l, where_[d], at_.axes);
@@ -149,7 +154,7 @@ class devices {
   void distribute(const buffer& b, const host_array& whole) {
     const shape extents = global(b.type);
     if (extents.elements() != std::ssize(whole.data)) return complain("an argument has another size than its type");
-    box all = box_of(extents, layout{}, {}, at_.axes);
+    box all = whole_box(extents);
     const bool known = writer_[memory_of(b)] != nullptr;
     const std::size_t members = as_size(at_.axes.product(b.where.unreduced()));
     for (std::size_t d = 0; d < where_.size(); ++d) {
@@ -172,7 +177,7 @@ class devices {
   host_array collect(std::size_t r) {
     const buffer& form = p_.buffers[p_.arguments + r];
     host_array whole(global(form.type), unwritten);
-    const box all = box_of(whole.extents, layout{}, {}, at_.axes);
+    const box all = whole_box(whole.extents);
     auto seen = indexed_vector<char>::filled(whole.data.size());
     const buffer* const writer = writer_[p_.arguments + r];
     if (writer == nullptr) return complain("a result is never written"), whole;

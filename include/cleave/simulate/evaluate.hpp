@@ -106,41 +106,41 @@ struct evaluator {
     std::array<std::int64_t, max_arity> offsets{};
     for (const dim_map& m : maps_of(g, n))
       if (m.at_run_time != 0) offsets[m.at_run_time] = static_cast<std::int64_t>(in[m.at_run_time]->data[0]);
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::int64_t offset) {
+    for_each_index(whole_box(out.extents), [&](const position& index, std::int64_t offset) {
       for (std::uint8_t k = 0; k < n.arity; ++k) {
         if (!takes_from(maps_of(g, n), k)) continue;
         const auto source = source_of(maps_of(g, n), k, g.nodes[n.in[k]].type, n.type, index, at, offsets);
-        if (source) out.data[offset] = in[k]->data[offset_in(box_of(in[k]->extents, layout{}, {}, at.axes), *source)];
+        if (source) out.data[offset] = in[k]->data[offset_in(whole_box(in[k]->extents), *source)];
       }
     });
   }
 
   void gather(const node& n, const host_array& table, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
-    const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(out), [&](const position& index, std::int64_t offset) {
-      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index,
-                                 [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
-      if (source) out.data[offset] = table.data[offset_in(whole(table), *source)];
+    for_each_index(whole_box(out.extents), [&](const position& index, std::int64_t offset) {
+      const auto source = row_of(from, asked, n.type, n.which[0], at[n.which[0]], index, [&](const position& i) {
+        return indices.data[offset_in(whole_box(indices.extents), i)];
+      });
+      if (source) out.data[offset] = table.data[offset_in(whole_box(table.extents), *source)];
     });
   }
 
   void scatter(const node& n, const host_array& rows, const host_array& indices, host_array& out) const {
     const tensor_type &from = g.nodes[n.in[0]].type, &asked = g.nodes[n.in[1]].type;
-    const auto whole = [&](const host_array& a) { return box_of(a.extents, layout{}, {}, at.axes); };
-    for_each_index(whole(rows), [&](const position& index, std::int64_t offset) {
-      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index,
-                                 [&](const position& i) { return indices.data[offset_in(whole(indices), i)]; });
+    for_each_index(whole_box(rows.extents), [&](const position& index, std::int64_t offset) {
+      const auto target = row_of(n.type, asked, from, n.which[0], at[n.which[0]], index, [&](const position& i) {
+        return indices.data[offset_in(whole_box(indices.extents), i)];
+      });
       if (!target) return;
-      double& total = out.data[offset_in(whole(out), *target)];
+      double& total = out.data[offset_in(whole_box(out.extents), *target)];
       total = combined(reduction::sum, n.type.element, total, rows.data[offset]);
     });
   }
 
   void cumulative(const node& n, const host_array* const* in, host_array& out) const {
     const int along = n.type.find(n.which[0]);
-    const std::int64_t length = out.extents[along], step = steps_of(out.extents)[along];
-    for_each_index(box_of(out.extents, layout{}, {}, at.axes), [&](const position& index, std::int64_t offset) {
+    const std::int64_t length = out.extents[along], step = strides_of(out.extents)[along];
+    for_each_index(whole_box(out.extents), [&](const position& index, std::int64_t offset) {
       if (index[along] != 0) return;
       double total = identity_of(n.combine, n.type.element);
       for (std::int64_t i = 0; i < length; ++i) {
@@ -203,8 +203,8 @@ struct evaluator {
         outside[i] = m.outside;
       }
       padded[k] = host_array(detail::extents_with_halo(s));
-      const box all = box_of(s.global, layout{}, {}, {});
-      for_each_index(box_of(padded[k].extents, layout{}, {}, {}), [&](position index, std::int64_t offset) {
+      const box all = whole_box(s.global);
+      for_each_index(whole_box(padded[k].extents), [&](position index, std::int64_t offset) {
         for (int i = 0; i < all.rank; ++i)
           index[i] = index_map{1, -s.before[i], 1, false, outside[i], s.global[i]}.source(index[i]);
         if (holds(all, index)) padded[k].data[as_size(offset)] = s.data[offset_in(all, index)];

@@ -21,7 +21,7 @@ namespace cleave { inline namespace v0 { namespace simulation {
 template <class Each>
 void for_each_of(const box& part, const box& a, const box& b, Each&& each) {
   if (part.empty()) return;
-  const strides sa = steps_of(a.extents()), sb = steps_of(b.extents());
+  const strides sa = strides_of(a.extents()), sb = strides_of(b.extents());
   std::int64_t at = 0, bt = 0;
   streamed_loops loops(2);
   for (int i = 0; i < part.rank; ++i) {

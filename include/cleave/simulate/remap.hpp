@@ -58,6 +58,8 @@ optional_value<position> row_of(const tensor_type& table, const tensor_type& ind
   return source;
 }
 
+/// The box of all elements.
+inline box whole_box(const shape& extents) { return box_of(extents, layout{}, {}, {}); }
 /// Calls each(index along every dim, offset in the array) for the elements of a box that has an array of its own.
 template <class Each>
 void for_each_index(const box& all, Each&& each) {
@@ -80,7 +82,7 @@ inline bool holds(const box& b, const position& at) {
   return true;
 }
 inline std::int64_t offset_in(const box& b, const position& at) {
-  const strides step = steps_of(b.extents());
+  const strides step = strides_of(b.extents());
   std::int64_t flat = 0;
   for (int i = 0; i < b.rank; ++i) flat += (at[i] - b[i].begin) * step[i];
   return flat;

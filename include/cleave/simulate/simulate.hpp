@@ -361,7 +361,7 @@ class machine : slice_steps {
           if (!source) return;
           std::size_t owner = d;
           if (!holds(own, *source)) {
-            received.insert({where, offset_in(box_of(global(from.type), layout{}, {}, at_.axes), *source)});
+            received.insert({where, offset_in(whole_box(global(from.type)), *source)});
             for (std::size_t other = 0; other < where_.size(); ++other)
               if (agree_outside(where_[other], where_[d], s.axes) && holds(part(other, from.type, from.where), *source))
                 owner = other;
@@ -374,8 +374,7 @@ class machine : slice_steps {
       }
       busiest = std::max(busiest, bytes);
     }
-    if (!out_.problem.empty()) return;
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    put(made, to);
     const std::int64_t priced = step_bytes(p_, s, at_);
     // With offsets that only the run knows the price is that of the worst ones.
     if (at_run_time && busiest > priced) complain("moves more than its price");
@@ -452,7 +451,7 @@ class machine : slice_steps {
     for (std::size_t d = 0; d < where_.size(); ++d) memory.push_back(data(d, from));
     m.run(memory);
     if (!m.problem.empty()) return complain(m.problem);
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(m.made[d].begin(), m.made[d].end(), data(d, to));
+    put(m.made, to);
     moved_ = m.bytes;
   }
 

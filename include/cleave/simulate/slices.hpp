@@ -39,8 +39,7 @@ class slice_steps : protected devices {
         made[d][offset] = data(owner, table)[offset_in(part(owner, table.type, table.where), *source)];
       });
     }
-    if (!out_.problem.empty()) return;
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    put(made, to);
     moved_ = step_bytes(p_, s, at_);
   }
 
@@ -70,8 +69,7 @@ class slice_steps : protected devices {
         });
       }
     }
-    if (!out_.problem.empty()) return;
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    put(made, to);
     moved_ = step_bytes(p_, s, at_);
   }
 
@@ -104,7 +102,7 @@ class slice_steps : protected devices {
     for (std::size_t d = 0; d < where_.size(); ++d) {
       const box mine = part(d, to.type, to.where);
       made[d] = elements::filled(mine.elements());
-      const std::int64_t length = mine[along].size(), step = steps_of(mine.extents())[along];
+      const std::int64_t length = mine[along].size(), step = strides_of(mine.extents())[along];
       // The devices before this one, in the order of their blocks.
       indexed_vector<std::pair<std::int64_t, std::size_t>> before;
       const std::int64_t own = block_index(list, where_[d], at_.axes);
@@ -145,7 +143,7 @@ class slice_steps : protected devices {
       });
       if (at_.axes.product(list) > 1) busiest = std::max(busiest, (recurs ? 2 : 1) * slices * size_of(e));
     }
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    put(made, to);
     moved_ = busiest;
   }
 
@@ -175,7 +173,7 @@ class slice_steps : protected devices {
         made[d][offset] = out.data[offset_in(all, index)];
       });
     }
-    for (std::size_t d = 0; d < where_.size(); ++d) std::copy(made[d].begin(), made[d].end(), data(d, to));
+    put(made, to);
     moved_ = step_bytes(p_, s, at_);
   }
 

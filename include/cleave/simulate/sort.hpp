@@ -32,27 +32,26 @@ inline void sort_slices(const slice_operation& o, const slice_tensor& in, host_a
   const int along = in.place.type.find(o.along);
   const std::int64_t length = in.array->extents[along], step = in.place.step(o.along);
   auto order = indexed_vector<std::int64_t>::filled(length);
-  for_each_index(box_of(in.array->extents, layout{}, {}, axis_sizes{}),
-                 [&](const position& index, std::int64_t offset) {
-                   if (index[along] != 0) return;
-                   const auto element = [&](std::int64_t i) { return in.array->data[offset + i * step]; };
-                   std::iota(order.begin(), order.end(), 0);
-                   std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-                     const double x = element(o.backwards ? b : a), y = element(o.backwards ? a : b);
-                     return comes_before(x, y) || (!comes_before(y, x) && a < b);
-                   });
-                   for (std::int64_t i = 0; i < length; ++i) {
-                     const std::int64_t from = order[i];
-                     out.data[offset + i * step] = o.what == op::argsort ? as_double(from) : element(from);
-                   }
-                 });
+  for_each_index(whole_box(in.array->extents), [&](const position& index, std::int64_t offset) {
+    if (index[along] != 0) return;
+    const auto element = [&](std::int64_t i) { return in.array->data[offset + i * step]; };
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      const double x = element(o.backwards ? b : a), y = element(o.backwards ? a : b);
+      return comes_before(x, y) || (!comes_before(y, x) && a < b);
+    });
+    for (std::int64_t i = 0; i < length; ++i) {
+      const std::int64_t from = order[i];
+      out.data[offset + i * step] = o.what == op::argsort ? as_double(from) : element(from);
+    }
+  });
 }
 
 /// How many elements of each slice come before each value, or do not come after it.
 inline void search_slices(const slice_operation& o, const slice_tensor& sorted, const slice_tensor& values,
                           const tensor_type& type, host_array& out) {
   const std::int64_t length = sorted.array->extents[sorted.place.type.find(o.along)], step = sorted.place.step(o.along);
-  for_each_index(box_of(out.extents, layout{}, {}, axis_sizes{}), [&](const position& index, std::int64_t offset) {
+  for_each_index(whole_box(out.extents), [&](const position& index, std::int64_t offset) {
     std::int64_t at_value = 0, at_slice = 0;
     for (int i = 0; i < type.rank; ++i) {
       at_value += index[i] * values.place.step(type[i]);
