@@ -390,10 +390,9 @@ expression(f, "pack_.blocks.offset(r) + done", "pack_.blocks.offset(r)", "mpi:*"
 f = "comm/block_exchange.hpp"
 expression(f, "uniform_ && elements_ == 0", "elements_ == 0", "mpi:*")
 statement(f, "if (!unpack_.direct()) unpack_.run(arriving_, out_, element_);", "", "mpi:overlap.*")
-f = "comm/block_reduction.hpp"
+f = "comm/move_in_flight.hpp"
 expression(f, "r == ranks_.rank ? own : arriving_from(r)", "arriving_from(r)", "mpi:overlap.*")
 statement(f, "if (first && out != own) copy_bytes(out, own, mine() * size());", "", "mpi:overlap.*")
-f = "comm/all_reduce_in_flight.hpp"
 statement(f, "if (mine != 0) first_.combine(in_, block);", "", "mpi:overlap.*")
 expression(f, "2 + as_int(number % 32000)", "2", "mpi:overlap.*")
 f = "comm/exchange.hpp"

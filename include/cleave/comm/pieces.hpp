@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/move.hpp>
+#include <cleave/comm/operation.hpp>
 
 #include <algorithm>
 
@@ -108,6 +109,148 @@ class block_pieces {
   bool direct_ = true;
   std::int64_t elements_ = 0, widest_ = 0;
   indexed_vector<piece> all_{};
+};
+
+/// An all-gather in pieces around a ring: this device's own block is there first, then the block of the next device,
+/// and so on. Every device receives each block from its owner, with two pieces in flight while it computes.
+/// Communication: as many bytes as the all-gather, as messages by MPI.
+template <class = void>
+class gather_in_pieces : public block_pieces {
+ public:
+  [[gnu::cold]] gather_in_pieces(grid_state& grid, const transfer& t, int wanted)
+      : block_pieces(grid, t, true, wanted) {
+    if (!active()) return;
+    const box own = held_before(grid, t), all = held_after(grid, t);
+    keep_ = copy_between(own, own, all);
+    for (int q = 0; q < pieces(); ++q)
+      pack_.push_back(copy_to_packed(part_of(own, all, q), own, of(group().rank, q).offset));
+    std::int64_t requests = 0;
+    for (int m = 0; m < count() - pieces(); ++m) {
+      const piece& p = received(m);
+      received_.emplace_back().reserve(messages::requests_for(p.elements));
+      requests += messages::requests_for(of(group().rank, m % pieces()).elements);
+    }
+    sent_.reserve(requests);
+  }
+  std::int64_t scratch_bytes() const { return packed_bytes(); }
+
+  /// The k-th piece to arrive, k below `count`.
+  const piece& arriving(int k) const { return of(rank_at(k / pieces()), k % pieces()); }
+
+  /// The operand may be overwritten afterwards.
+  void begin(const void* in, void* out, char* packed) {
+    out_ = out;
+    packed_ = packed;
+    copy_box(keep_, in, out, size());
+    for (std::size_t q = 0; q < pack_.size() && !direct(); ++q) copy_box(pack_[q], in, packed, size());
+    for (int m = 0; m < count() - pieces(); ++m) {
+      const piece& p = received(m);
+      received_[m].receive(at(p, out, packed, true), p.elements, element(), rank_at(1 + m / pieces()), group());
+    }
+    posted_ = 0;
+    post_up_to(ahead);
+  }
+  /// Waits for the piece `arriving(k)`. To be called for ascending k.
+  void await(int k) {
+    post_up_to(k + ahead);
+    if (k < pieces()) {
+      sent_.progress();
+      return;
+    }
+    const int m = k - pieces();
+    received_[m].wait();
+    if (!direct()) copy_box(received(m).copy, packed_, out_, size());
+  }
+  /// After the last piece: completes the sends.
+  void finish() {
+    post_up_to(count());
+    sent_.wait();
+  }
+
+ private:
+  /// Pieces in flight at the same time.
+  static constexpr int ahead = 2;
+
+  const piece& received(int m) const { return arriving(m + pieces()); }
+  void post_up_to(int end) {
+    for (; posted_ < end && posted_ < count() - pieces(); ++posted_) {
+      const piece& p = of(group().rank, posted_ % pieces());
+      sent_.send(at(p, out_, packed_, true), p.elements, element(), rank_at(-1 - posted_ / pieces()), group());
+    }
+  }
+
+  box_copy keep_{};
+  indexed_vector<box_copy> pack_{};
+  indexed_vector<messages> received_{};
+  messages sent_{};
+  int posted_ = 0;
+  void* out_ = nullptr;
+  char* packed_ = nullptr;
+};
+
+/// A reduce-scatter in pieces around a ring: every block goes from the device after its owner to its owner, and each
+/// device adds its partial values. The operand is overwritten.
+/// Communication: as many bytes as the reduce-scatter, as messages by MPI.
+template <class = void>
+class reduce_scatter_in_pieces : public block_pieces {
+ public:
+  [[gnu::cold]] reduce_scatter_in_pieces(grid_state& grid, const transfer& t, int wanted)
+      : block_pieces(grid, t, false, wanted) {
+    if (!active()) return;
+    const box all = held_before(grid, t), own = held_after(grid, t);
+    for (int q = 0; q < pieces(); ++q) {
+      unpack_.push_back(copy_from_packed(part_of(own, all, q), own, 0));
+      std::int64_t most = 0;
+      for (int r = 0; r < group().size; ++r) most = std::max(most, messages::requests_for(of(r, q).elements));
+      received_.emplace_back().reserve(most);
+    }
+    std::int64_t requests = 0;
+    for (int k = 0; k < count(); ++k) requests += messages::requests_for(making(k).elements);
+    sent_.reserve(requests);
+  }
+  std::int64_t scratch_bytes() const { return packed_bytes() + (active() ? pieces() * widest_bytes() : 0); }
+
+  /// The k-th piece to compute, k below `count`.
+  const piece& making(int k) const { return of(rank_at(-1 - k / pieces()), k % pieces()); }
+
+  void begin(void* partial, char* scratch) {
+    partial_ = partial;
+    packed_ = scratch;
+    landing_ = scratch + packed_bytes();
+    for (int q = 0; q < pieces(); ++q) receive(pieces() + q);
+  }
+  /// The piece `making(k)` is computed: adds the previous device's value, and sends it on. Call for ascending k.
+  void made(int k) {
+    const piece& p = making(k);
+    if (!direct()) copy_box(p.copy, partial_, packed_, size());
+    char* const mine = at(p, partial_, packed_, false);
+    if (k >= pieces()) {
+      received_[k % pieces()].wait();
+      combine_here(landing(k), mine, p.elements, element(), reduction::sum);
+      if (k + pieces() < count()) receive(k + pieces());
+    } else {
+      sent_.progress();
+    }
+    if (k < count() - pieces()) sent_.send(mine, p.elements, element(), rank_at(1), group());
+  }
+  /// Completes the sends, and writes this device's block.
+  void finish(void* out) {
+    sent_.wait();
+    for (int q = 0; q < pieces(); ++q)
+      copy_box(unpack_[q], at(of(group().rank, q), partial_, packed_, false), out, size());
+  }
+
+ private:
+  char* landing(int k) const { return landing_ + k % pieces() * widest_bytes(); }
+  void receive(int k) {
+    received_[k % pieces()].receive(landing(k), making(k).elements, element(), rank_at(-1), group());
+  }
+  indexed_vector<box_copy> unpack_{};
+  /// By the number of a piece in its block.
+  indexed_vector<messages> received_{};
+  messages sent_{};
+  void* partial_ = nullptr;
+  char *packed_ = nullptr, *landing_ = nullptr;
 };
 
 }}} // namespace cleave::v0::comm

@@ -3,8 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/gather_in_pieces.hpp>
-#include <cleave/comm/reduce_scatter_in_pieces.hpp>
+#include <cleave/comm/pieces.hpp>
 #include <cleave/execute/steps/gemm.hpp>
 #include <cleave/execute/steps/move.hpp>
 
