@@ -165,26 +165,19 @@ struct fold_sums<T, reduction::logsumexp> {
     }
     for (int j = 0; j < n - i; ++j) sum[j] += scalar_op<op::exp, T>::of(line[i + j] - above);
   }
-  /// The largest of `most` and n values. Several vectors at a time: each comparison waits for the one before.
+  /// The largest of `most` and n values. Two vectors at a time: each comparison waits for the one before.
   static T largest(T most, const T* line, std::int64_t n) {
     using all = fold_sums<T, reduction::max>;
-    constexpr int width = 4 * vector_block;
-    T first[vector_block], second[vector_block], third[vector_block], fourth[vector_block];
-    for (int j = 0; j < vector_block; ++j) first[j] = second[j] = third[j] = fourth[j] = most;
+    T even[vector_block], odd[vector_block];
+    for (int j = 0; j < vector_block; ++j) even[j] = odd[j] = most;
     std::int64_t i = 0;
-    for (; i + width <= n; i += width) {
-      const auto compare = [&](T(&large)[vector_block], const T* with) {
-        CLEAVE_INDEPENDENT
-        for (int j = 0; j < vector_block; ++j) large[j] = combined<reduction::max>(large[j], with[j]);
-      };
-      compare(first, line + i);
-      compare(second, line + i + vector_block);
-      compare(third, line + i + 2 * vector_block);
-      compare(fourth, line + i + 3 * vector_block);
+    for (; i + 2 * vector_block <= n; i += 2 * vector_block) {
+      all::add_line(even, line + i, vector_block);
+      all::add_line(odd, line + i + vector_block, vector_block);
     }
-    for (auto* more : {&second, &third, &fourth}) all::add_line(first, *more, vector_block);
-    all::add_line(first, line + i, n - i);
-    return all::total(first);
+    all::add_line(even, line + i, n - i);
+    all::add_line(even, odd, vector_block);
+    return all::total(even);
   }
 };
 
