@@ -38,6 +38,11 @@ T agreed(T a, T b) {
   return (x > y) == (How == reduction::max) ? a : b;
 }
 
+/// A logarithm of a sum, compiled once for float and the 16-bit types.
+template <class Computed>
+[[gnu::noinline]] Computed log_of_two(Computed a, Computed b) {
+  return combined<reduction::logsumexp>(a, b);
+}
 /// The function for MPI: inout[i] = in[i] (How) inout[i].
 template <reduction How, class T>
 void combine(void* in, void* inout, int* count, MPI_Datatype*) {
@@ -45,48 +50,36 @@ void combine(void* in, void* inout, int* count, MPI_Datatype*) {
   T* into = as<T>(inout);
   for (int i = 0; i < *count; ++i) {
     if constexpr (How == reduction::max || How == reduction::min) into[i] = agreed<How>(from[i], into[i]);
+    else if constexpr (How == reduction::logsumexp) into[i] = T(log_of_two<computed<T>>(from[i], into[i]));
     else into[i] = combined<How>(from[i], into[i]);
   }
 }
 
 template <class T>
 MPI_User_function* sum_or_product(reduction r) {
-  return r == reduction::sum ? &combine<reduction::sum, T> : &combine<reduction::prod, T>;
-}
-/// A logarithm of a sum, compiled once for float and the 16-bit types.
-template <class Computed>
-[[gnu::noinline]] Computed log_of_two(Computed a, Computed b) {
-  return combined<reduction::logsumexp>(a, b);
+  return r == reduction::sum    ? &combine<reduction::sum, T>
+         : r == reduction::prod ? &combine<reduction::prod, T>
+                                : nullptr;
 }
 template <class T>
-[[gnu::cold]] void combine_logsumexp(void* in, void* inout, int* count, MPI_Datatype*) {
-  for (int i = 0; i < *count; ++i) as<T>(inout)[i] = T(log_of_two<computed<T>>(as<T>(in)[i], as<T>(inout)[i]));
-}
-inline MPI_User_function* logsumexp_function(element e) {
-  switch (e) {
-    case element::bf16: return &combine_logsumexp<bfloat16>;
-    case element::f16: return &combine_logsumexp<half>;
-    case element::f32: return &combine_logsumexp<float>;
-    case element::f64: return &combine_logsumexp<double>;
-    default: return nullptr;
+MPI_User_function* floating_function(reduction r) {
+  switch (r) {
+    case reduction::max: return &combine<reduction::max, T>;
+    case reduction::min: return &combine<reduction::min, T>;
+    case reduction::logsumexp: return &combine<reduction::logsumexp, T>;
+    default: return std::is_same_v<T, computed<T>> ? nullptr : sum_or_product<T>(r);
   }
-}
-template <class T>
-MPI_User_function* max_or_min(reduction r) {
-  return r == reduction::max ? &combine<reduction::max, T> : &combine<reduction::min, T>;
 }
 /// Null if MPI has the operation. 16-bit numbers are added in float and rounded. Integers of one byte wrap; the vector
 /// code of Open MPI saturates their sums (open-mpi/ompi#8045).
 inline MPI_User_function* own_function(reduction r, element e) {
-  if (r == reduction::logsumexp) return logsumexp_function(e);
-  const bool chooses = r == reduction::max || r == reduction::min;
   switch (e) {
-    case element::i8: return chooses ? nullptr : sum_or_product<std::int8_t>(r);
-    case element::u8: return chooses ? nullptr : sum_or_product<std::uint8_t>(r);
-    case element::bf16: return chooses ? max_or_min<bfloat16>(r) : sum_or_product<bfloat16>(r);
-    case element::f16: return chooses ? max_or_min<half>(r) : sum_or_product<half>(r);
-    case element::f32: return chooses ? max_or_min<float>(r) : nullptr;
-    case element::f64: return chooses ? max_or_min<double>(r) : nullptr;
+    case element::i8: return sum_or_product<std::int8_t>(r);
+    case element::u8: return sum_or_product<std::uint8_t>(r);
+    case element::bf16: return floating_function<bfloat16>(r);
+    case element::f16: return floating_function<half>(r);
+    case element::f32: return floating_function<float>(r);
+    case element::f64: return floating_function<double>(r);
     default: return nullptr;
   }
 }
