@@ -43,13 +43,6 @@ constexpr value key_of(recorder& in, operand key, std::string_view name) {
   return op_of(op::cast, key.where, element::u64, word);
 }
 
-constexpr recorder& recorder_of_any(std::initializer_list<operand> args) {
-  recorder* in = nullptr;
-  for (const operand& a : args)
-    if (!a.is_literal) in = a.from.in;
-  return *in;
-}
-
 /// The same operation, but never shared with an equal one: numbers drawn for two readers are made for each, in its step
 /// and in its layout, instead of being made once and moved.
 constexpr value unshared(value v) {
@@ -130,7 +123,7 @@ constexpr element floating_of() {
 /// A new key for each integer n: one for each step, one for each layer. It is independent of the given key and of the
 /// keys for other n. u64, below 2^52. Key and n are integers from 0 to 2^52. No communication. Fault: not_a_key.
 constexpr value fold_in(operand key, operand n) {
-  recorder& in = detail::recorder_of_any({key, n});
+  recorder& in = detail::recorder_of(key, n);
   const source where = key.where;
   const value from = detail::key_of(in, key, "fold_in"), folded = detail::key_of(in, n, "fold_in");
   if (!from.ok() || !folded.ok()) return {&in, no_node};
@@ -199,7 +192,7 @@ CLEAVE_LIFT(normal_like)
 /// dims.
 template <std::convertible_to<dim_ref>... D>
 constexpr value bernoulli(operand key, operand p, const D&... dims) {
-  recorder& in = detail::recorder_of_any({key, p});
+  recorder& in = detail::recorder_of(key, p);
   return detail::below_share(detail::drawn(in, op::random, element::u32, key, detail::dims_of(dims...), "bernoulli"), p,
                              "bernoulli");
 }
