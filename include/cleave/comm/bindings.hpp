@@ -109,13 +109,8 @@ class bindings {
   }
   /// The position of a key in the sorted keys, or the position where it would be inserted.
   std::size_t position_of(const void* key) const {
-    std::size_t first = 0, last = keys_.size();
-    while (first < last) {
-      const std::size_t middle = (first + last) / 2;
-      if (std::less<const void*>()(keys_[middle].key, key)) first = middle + 1;
-      else last = middle;
-    }
-    return first;
+    const auto comes_before = [](const of_key& known, const void* k) { return std::less<>()(known.key, k); };
+    return as_size(std::lower_bound(keys_.begin(), keys_.end(), key, comes_before) - keys_.begin());
   }
 
   indexed_vector<of_key> keys_{};

@@ -6,7 +6,6 @@
 #include <cleave/storage/memory.hpp>
 
 #include <cstdint>
-#include <memory>
 
 namespace cleave { inline namespace v0 {
 
@@ -23,15 +22,21 @@ class workspace_pool {
   /// The block of a depth; its address changes when it grows.
   block at(std::size_t depth) const {
     if (depth >= depths_.size()) return {};
-    return {depths_[depth].memory.pointer.get(), depths_[depth].host.pointer.get()};
+    return {depths_[depth].memory.get(), depths_[depth].host.get()};
   }
   /// Enlarges the block of a depth to at least these bytes, on the device and on the host. False if there is not enough
   /// memory; the depth then has none.
   [[gnu::cold]] bool grow(std::size_t depth, std::int64_t bytes, std::int64_t host_bytes) {
     if (depth >= depths_.size()) depths_.resize(depth + 1);
     kept_depth& d = depths_[depth];
-    if (d.memory.bytes < bytes || d.host.bytes < host_bytes) wait_for_all();
-    const bool fits = d.memory.grow(bytes) && d.host.grow(host_bytes);
+    if (d.memory.elements() < bytes || d.host.elements() < host_bytes) wait_for_all();
+    // The old memory is freed first: its contents are not needed.
+    if (d.memory.elements() < bytes) d.memory = {};
+    if (d.host.elements() < host_bytes) d.host = {};
+    const bool fits = finds_memory([&] {
+      d.memory.at_least(bytes);
+      d.host.at_least(host_bytes);
+    });
     if (!fits) d = {};
     return fits;
   }
@@ -48,29 +53,14 @@ class workspace_pool {
   /// The bytes of all blocks of both kinds.
   std::int64_t bytes() const {
     std::int64_t sum = 0;
-    for (const kept_depth& d : depths_) sum += d.memory.bytes + d.host.bytes;
+    for (const kept_depth& d : depths_) sum += d.memory.elements() + d.host.elements();
     return sum;
   }
 
  private:
-  template <class Space>
-  struct kept {
-    std::shared_ptr<void> pointer{};
-    std::int64_t bytes = 0;
-
-    // The old memory is freed first: its contents are not needed.
-    bool grow(std::int64_t wanted) {
-      if (wanted <= bytes) return true;
-      pointer.reset();
-      bytes = 0;
-      if (!try_allocate<Space>(wanted, pointer)) return false;
-      bytes = wanted;
-      return true;
-    }
-  };
   struct kept_depth {
-    kept<memory_space> memory{};
-    kept<Kokkos::HostSpace> host{};
+    kept_memory<char> memory{};
+    kept_memory<char, Kokkos::HostSpace> host{};
   };
 
   /// Kernels of any instance may still use the memory.

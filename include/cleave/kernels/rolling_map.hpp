@@ -46,10 +46,10 @@ class rolling_map {
     shares_ = std::clamp<std::int64_t>(rows_ / (2 * most), 1, detail::launch_threads());
     const std::int64_t bytes = (shares_ * rows_of_share() + head_ + tail_) * row_bytes_;
     // There may be more threads than in the calls before.
-    if (bytes > bytes_) memory_ = allocate(bytes + std::int64_t{page}), bytes_ = bytes;
+    char* const memory = memory_.at_least(bytes + std::int64_t{page});
     // Half a page away from the operand: processors compare addresses within a page when loads pass stores.
     const auto place = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % page; };
-    beside_ = as<char>(memory_.get()) + (place(to) + page / 2 + page - place(memory_.get())) % page / 64 * 64;
+    beside_ = memory + (place(to) + page / 2 + page - place(memory)) % page / 64 * 64;
     char* const kept = beside_ + shares_ * rows_of_share() * row_bytes_;
     copy_bytes(kept, to, head_ * row_bytes_);
     copy_bytes(kept + head_ * row_bytes_, to + (rows_ - tail_) * row_bytes_, tail_ * row_bytes_);
@@ -153,8 +153,7 @@ class rolling_map {
   /// The first and last rows, which are read from the other end.
   std::int64_t head_ = 0, tail_ = 0;
   std::int64_t block_ = 1, slots_ = 1, shares_ = 1;
-  std::int64_t bytes_ = 0;
-  std::shared_ptr<void> memory_{};
+  kept_memory<char> memory_{};
   char* beside_ = nullptr;
 };
 

@@ -94,10 +94,6 @@ struct kept_instance {
   }
 };
 
-} // namespace detail
-
-namespace detail {
-
 /// Units `begin` to `end` of some work on the host. Behind a pointer, so that the parallel region is compiled once for
 /// all kernels.
 using unit_range = void (*)(const void* work, std::int64_t begin, std::int64_t end);
@@ -357,6 +353,7 @@ template <class T, class Space = memory_space>
 class kept_memory {
  public:
   T* get() const { return as<T>(memory_.get()); }
+  std::int64_t elements() const { return elements_; }
   /// Memory for at least so many elements; what was in it is lost if it grows.
   T* at_least(std::int64_t elements) {
     if (elements > elements_) memory_ = allocate<Space>(bytes_of<T>(elements)), elements_ = elements;
