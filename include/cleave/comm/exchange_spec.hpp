@@ -5,10 +5,6 @@
 #include <cleave/comm/staging.hpp>
 #include <cleave/program/exchange_spec.hpp>
 
-namespace cleave { inline namespace v0 {
-class grid_state;
-}} // namespace cleave::v0
-
 namespace cleave { inline namespace v0 { namespace comm {
 
 /// An exchange bound to a grid, several that share messages, or a move. An interface, since programs compile only those

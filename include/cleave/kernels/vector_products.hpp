@@ -18,13 +18,9 @@ struct matrix_ref {
   bool transposed = false;
 };
 
-}} // namespace cleave::v0
-
 // Products of a matrix and a vector, in vector code: every element of the matrix is read once, so they are
 // memory-bound. Libraries take longer for matrices that are in the caches, and their calls add to that if products are
 // many.
-
-namespace cleave { inline namespace v0 {
 
 #if defined(CLEAVE_X86_VECTORS)
 template <class T>

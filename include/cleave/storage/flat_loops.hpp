@@ -38,12 +38,8 @@ namespace cleave { inline namespace v0 {
 /// Elements in a block of a vectorised loop.
 inline constexpr int vector_block = 16;
 
-}} // namespace cleave::v0
-
 // Nested loops as kernels of devices take them: plain arrays, no longer than the kernel needs. A thread finds its place
 // from the number of its unit of work.
-
-namespace cleave { inline namespace v0 {
 
 /// Division by a number that is known before a kernel starts: a product and a shift (Granlund and Montgomery, "Division
 /// by invariant integers using multiplication", 1994), where a device would take tens of instructions.
