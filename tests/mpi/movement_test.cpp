@@ -286,12 +286,12 @@ constexpr cleave::function layered([](auto u) {
 constexpr cleave::function row_sums([](auto u) { return cleave::sum(select(iota(u, col) < 3, u, 2 * u), col); });
 constexpr cleave::function scaled_inside([](auto u) { return cleave::interior(2 * u, u, 1, row, col); });
 template <class Result, class F>
-constexpr int variants_of(const F&) {
-  using step = cleave::detail::code_of_step<typename decltype(cleave::plan<Result(Grid)>(F{}))::plan_type, 0>;
-  return cleave::detail::selects_of(step::code).variants;
+constexpr std::size_t expressions_of(const F&) {
+  constexpr const auto& frozen = decltype(cleave::plan<Result(Grid)>(F{}))::plan_type::frozen;
+  return cleave::detail::expressions_of(frozen, frozen.steps[0]);
 }
-static_assert(variants_of<Grid>(scaled_inside) == 2);
-static_assert(variants_of<Grid>(layered) == 7);
+static_assert(expressions_of<Grid>(scaled_inside) == 2);
+static_assert(expressions_of<Grid>(layered) == 7);
 TEST(movement, ranges_of_indices) {
   for (const cleave::grid& g : grids())
     for (const auto& extents : shapes) {

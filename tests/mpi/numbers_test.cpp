@@ -84,6 +84,13 @@ constexpr cleave::function short_index([](auto x) { return sum(cleave::cast<int>
 constexpr cleave::function short_count([](auto x) { return cleave::count<std::uint8_t>(x) + cleave::sum(x, row); });
 constexpr cleave::function far_index([](auto x) { return argmax(broadcast(x, long_dim), long_dim); });
 constexpr cleave::function far_count([](auto x) { return cleave::count<int>(broadcast(x, long_dim)); });
+/// The bounds of a select by ranges are sums of 32 bits.
+inline constexpr cleave::dim<"near", 2147483000> near_dim;
+constexpr cleave::function near_bounds([](auto x) {
+  const auto far = broadcast(cleave::cast<double>(x), near_dim);
+  const auto chosen = exp(select(iota<std::int32_t>(far, near_dim) < 3, far, 2.0 * far));
+  return cleave::cast<int>(sum(chosen) + cleave::max(chosen));
+});
 /// An index or a number of elements that its type cannot hold is an error of the call, on every rank.
 TEST(numbers, indices_too_large_for_their_type) {
   const cleave::grid g = grid_of_all();
@@ -111,6 +118,7 @@ TEST(numbers, indices_too_large_for_their_type) {
   const std::string far = "dim 'long' has extent 3000000000, but the function numbers its indices in i32";
   refuses([&] { i = far_index(n); }, far);
   refuses([&] { i = far_count(n); }, far);
+  refuses([&] { i = near_bounds(n); }, "dim 'near' has extent 2147483000, but the function numbers its indices in i32");
 }
 
 /// A number takes the type of the tensor beside it also as an argument of a branch, or where no gradient flows.

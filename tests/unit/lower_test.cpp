@@ -8,6 +8,7 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/plan/plan.hpp>
+#include <cleave/simulate/scalar.hpp>
 
 #include <gtest/gtest.h>
 
@@ -576,6 +577,155 @@ TEST(Lower, ConditionsAtFacesAreNotStored) {
   EXPECT_TRUE(verify(p));
   EXPECT_EQ(results_of_passes(p), std::vector<std::size_t>{2});
   EXPECT_EQ(std::ranges::count(p.steps, step_kind::exchange, &step::kind), 1);
+}
+
+/// The results of a pass, which are those of the given operations, at an index of its loop. Operands are numbers.
+std::vector<double> values_at(const indexed_span<const fused_op>& ops, const std::vector<std::size_t>& results,
+                              const std::vector<std::int64_t>& index, const sizes& at) {
+  std::vector<double> value;
+  for (const fused_op& o : ops) {
+    double v = 0;
+    if (o.code == op::input) v = 1.5 + o.arg;
+    else if (o.code == op::constant) v = o.scalar;
+    else if (o.code == op::iota) v = static_cast<double>(index[o.arg]);
+    else if (o.code == op::count) {
+      v = 1;
+      for (dim_id d = 0; d < max_dims; ++d)
+        if (o.over.contains(d)) v *= static_cast<double>(at[d]);
+    } else {
+      const element in = ops[o.in[typed_operand(o.code)]].type;
+      v = simulation::applied(o.code, in, o.type, value[o.in[0]], value[o.in[1]], value[o.in[2]]);
+    }
+    value.push_back(v);
+  }
+  std::vector<double> all;
+  for (std::size_t r : results) all.push_back(value[r]);
+  return all;
+}
+/// The first box of a step that has an index; its end.
+const index_bound& box_at(const program& p, const step& s, const std::vector<std::int64_t>& index, const sizes& at) {
+  bool inside = true;
+  for (const index_bound& b : bounds_of(p, s)) {
+    if (b.ends && inside) return b;
+    const std::int64_t i = b.dim < 0 ? 0 : index[as_size(b.dim)];
+    inside = b.ends || (inside && (i < evaluated(b.at, at)) == b.upper);
+  }
+  throw std::logic_error("no box has the index");
+}
+/// In each box of its only pass a program computes what it computes without boxes. How many expressions there are.
+std::size_t expressions_of_boxes(const lowered& l) {
+  emitted e = joined(l);
+  range_cutting(e.made).run();
+  const program p = allocate(std::move(e));
+  EXPECT_TRUE(verify(p));
+  const std::size_t i = step_of(p.steps, step_kind::map), end = i + pass_of(p.steps, i).size();
+  const step &s = p.steps[i], &last = p.steps[end - 1];
+  std::vector<std::size_t> whole, resolved;
+  for (std::size_t k = i; k < end; ++k) whole.push_back(p.steps[k].ops - 1u);
+  std::size_t expressions = 0;
+  for (const index_bound& b : bounds_of(p, s))
+    expressions = std::max<std::size_t>(expressions, b.ends ? b.expression + 1u : 0);
+  for (std::int64_t rows : {1, 2, 3, 5, 12})
+    for (std::int64_t cols : {1, 2, 4, 9}) {
+      sizes at = l.at;
+      at.dims[s.loop[0]] = rows;
+      at.dims[s.loop[1]] = cols;
+      for (std::int64_t row = 0; row < rows && expressions > 0; ++row)
+        for (std::int64_t col = 0; col < cols; ++col) {
+          const index_bound& box = box_at(p, s, {row, col}, at);
+          const bool all = box.first_op == s.first_op;
+          resolved = whole;
+          for (std::size_t k = 0; k < resolved.size() && !all; ++k) resolved[k] = box.ops - resolved.size() + k;
+          EXPECT_EQ(values_at(fused_ops_of(p, box), resolved, {row, col}, at),
+                    values_at(fused_ops_of(p, last), whole, {row, col}, at))
+              << rows << " x " << cols << " at " << row << ", " << col;
+        }
+    }
+  return expressions;
+}
+
+TEST(Lower, RangesOfIndicesAreBoxesOfThePlan) {
+  const named_dims where{{batch, x}, {embed, ""}};
+  const auto expressions = [&](const auto& f, int results = 1) {
+    lowered l;
+    const value a = l.input(where), b = l.input(where);
+    for (int k = 0; k < results; ++k)
+      l.output(f(a, b, broadcast(iota(a, batch), batch, embed), broadcast(iota(a, embed), batch, embed)) +
+                   (1.0f + static_cast<float>(k)),
+               where);
+    l.choose_strategies();
+    return expressions_of_boxes(l);
+  };
+  const auto inside = [](auto a, auto b, auto, auto) { return interior(2.0f * a, b, 2, batch, embed); };
+  EXPECT_EQ(expressions(inside), 2u);
+  const auto nested = [](auto a, auto b, auto i, auto j) {
+    const auto edge = (i == 0) | !(j + 1 != 3) | (7 - i <= 4);
+    return select((i >= 1) & (4 > j), select(edge, 3.0f * a, a), select(edge, b, 0.5f));
+  };
+  EXPECT_EQ(expressions(nested), 4u);
+  const auto layers = [](auto a, auto b, auto i, auto) {
+    value made = b;
+    for (int k = 1; k < 7; ++k) made = select(i == k, static_cast<float>(k) * a, made);
+    return made;
+  };
+  EXPECT_EQ(expressions(layers), 7u);
+  // One expression of the middle, and one that compares.
+  const auto many = [](auto a, auto b, auto i, auto j) {
+    value sum = b;
+    for (int k = 1; k < 7; ++k) sum = sum + select(i < k, static_cast<float>(k) * a, b) * select(j != k, a, 2.0f);
+    return sum;
+  };
+  EXPECT_EQ(expressions(many), 2u);
+  EXPECT_EQ(expressions(nested, 3), 2u);
+  // Extents alone decide.
+  const auto extents = [](auto a, auto b, auto i, auto) {
+    const value long_enough = count<int>(a, embed) > 3;
+    return select(broadcast(long_enough, batch, embed), select(i < 1, a, b), 3.0f * a);
+  };
+  EXPECT_GE(expressions(extents), 2u);
+  // What compares two indices is no range, and neither is a sum that could wrap.
+  EXPECT_EQ(expressions([](auto a, auto b, auto i, auto j) { return select(i < j, a, b); }), 0u);
+  EXPECT_EQ(expressions([](auto a, auto b, auto i, auto) { return select(i + 2147483645 > 0, a, b); }), 0u);
+}
+
+TEST(Lower, APlanSaysTheBoundsOfTheInterior) {
+  lowered l;
+  const named_dims where{{batch, x}, {embed, ""}};
+  const value a = l.input(where), b = l.input(where);
+  l.output(interior(2.0f * a, b, 3, batch), where);
+  l.choose_strategies();
+  const program p = lower(l.g, l.chosen, l.at, l.rule);
+  ASSERT_EQ(p.steps.size(), 1u);
+  const indexed_span<const index_bound> bounds = bounds_of(p, p.steps[0]);
+  ASSERT_EQ(bounds.size(), 4u);
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ(bounds[k].dim, 0);
+    EXPECT_EQ(bounds[k].upper, k == 1);
+    EXPECT_EQ(evaluated(bounds[k].at, l.at), k == 1 ? 256 - 3 : 3);
+  }
+  // Inside a product, and elsewhere what is there already.
+  EXPECT_EQ(fused_ops_of(p, bounds[2]).back().code, op::mul);
+  EXPECT_EQ(bounds[3].ops, 1);
+  EXPECT_EQ(fused_ops_of(p, bounds[3])[0].code, op::input);
+}
+
+TEST(Lower, LabelsAreMarkedInThePlan) {
+  const auto sum_of = [](const auto& term) {
+    lowered l;
+    const value scores = l.input({{batch, x}, {embed, ""}});
+    const value label = cast(l.input({{batch, x}}), element::i32) + 0;
+    l.output(sum(term(scores, label), embed), {{batch, x}});
+    l.choose_strategies();
+    const program p = lower(l.g, l.chosen, l.at, l.rule);
+    const step& fold = p.steps[step_of(p.steps, step_kind::fold)];
+    int marks = 0;
+    for (const fused_op& o : fused_ops_of(p, fold)) marks += o.code == op::equal && o.arg != 0 ? 1 : 0;
+    return std::pair(marks, fold.one_term);
+  };
+  EXPECT_EQ(sum_of([](auto v, auto k) { return v * one_hot<float>(k, embed); }), std::pair(1, true));
+  EXPECT_EQ(sum_of([](auto v, auto k) { return select(one_hot<bool>(k, embed), v, 0.0f); }), std::pair(1, true));
+  EXPECT_EQ(sum_of([](auto v, auto k) { return select(one_hot<bool>(k, embed), v, 1.0f); }), std::pair(1, false));
+  EXPECT_EQ(sum_of([](auto v, auto k) { return v + one_hot<float>(k, embed); }), std::pair(1, false));
 }
 
 TEST(Lower, IndicesThatMeetValuesStayAlone) {

@@ -5,14 +5,13 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/execute/loop_binder.hpp>
-#include <cleave/execute/range_selects.hpp>
 #include <cleave/kernels/map_boxes.hpp>
 #include <cleave/layout/index_map.hpp>
 
 #include <algorithm>
 
-// Cuts the iteration space of a map at indices where a load passes from a shard to its halo, or a select by a range of
-// indices from one branch to the other.
+// Cuts the iteration space of a map at indices where a load passes from a shard to its halo, and at the boxes in which
+// the plan says that it evaluates expressions of their own.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -23,9 +22,9 @@ constexpr bool reads_around_shard(const program_view& p, const step& s) {
   return false;
 }
 
-/// Whether a map is cut into boxes wherever it runs: it reads a shard and its halo, or computes a halo.
+/// Whether a map is cut into boxes: it reads a shard and its halo, computes a halo, or has boxes in the plan.
 constexpr bool is_boxed(const program_view& p, const step& s) {
-  return reads_around_shard(p, s) || p.buffers[s.out].form == form::halo;
+  return s.bounds > 0 || reads_around_shard(p, s) || p.buffers[s.out].form == form::halo;
 }
 
 /// Whether a map reads a shard and the halo that a step fills.
@@ -68,11 +67,11 @@ inline bool left_to_reader(const program_view& p, std::size_t wait) {
     if (begun == first_joined(p.steps, p.steps[wait].begun)) return true;
   return false;
 }
+
 class box_binder {
  public:
-  /// `code`: the functions of the expressions into which the selects are resolved.
-  box_binder(const binder& b, const step& s, const map_functions* code, const range_selects& selects)
-      : b_(b), s_(s), code_(code), loops_(b, s), ranges_(b, s, selects) {}
+  /// `code`: the functions of the expressions of the step.
+  box_binder(const binder& b, const step& s, const map_functions* code) : b_(b), s_(s), code_(code), loops_(b, s) {}
 
   [[gnu::cold]] map_boxes bind() {
     map_boxes made;
@@ -94,6 +93,17 @@ class box_binder {
     range along{};
     std::int64_t wrapped = 0;
   };
+
+  /// The box of the plan that counts where the bound part begins, its end; null if the step has one expression.
+  [[gnu::cold]] const index_bound* planned_here() const {
+    bool inside = true;
+    for (const index_bound& b : bounds_of(b_.program, s_)) {
+      if (b.ends && inside) return &b;
+      const std::int64_t index = b.dim < 0 ? 0 : loops_.first_index(b.dim);
+      inside = b.ends || (inside && (index < evaluated(b.at, b_.at)) == b.upper);
+    }
+    return nullptr;
+  }
 
   /// The boxes of the area.
   [[gnu::cold]] void append_boxes(map_boxes& made) {
@@ -204,9 +214,8 @@ class box_binder {
       for (std::int64_t block = floor_div(area.begin + d, n); block <= floor_div(area.end - 1 + d, n); ++block)
         cut_at(block * n - d);
     }
-    indexed_vector<std::int64_t> changes;
-    ranges_.append_cuts(i, changes);
-    for (std::int64_t at : changes) cut_at(at - held(i).begin + area_[i].wrapped);
+    for (const index_bound& bound : bounds_of(b_.program, s_))
+      if (!bound.ends && bound.dim == i) cut_at(evaluated(bound.at, b_.at) - held(i).begin + area_[i].wrapped);
     return cuts;
   }
   /// Keeps the cuts in order, each once. They are few; std::sort would be more for the compiler than all of this.
@@ -231,14 +240,18 @@ class box_binder {
       made.out_bytes[r] = bytes_of(b_.result(pass[r]), b_.addresses(b_.result(pass[r])));
     made.first_row = loops_.part.begin[0];
     made.rows = loops_.part.extent[0];
+    int copies = -1;
+    made.code = code_;
+    if (const index_bound* end = planned_here(); end != nullptr) {
+      made.code += end->expression;
+      loops_.fused_ops = fused_ops_of(b_.program, *end);
+      if (end->ops == 1 && loops_.fused_ops[0].code == op::input) copies = loops_.fused_ops[0].arg;
+    }
     loops_.bind_part(made.loops);
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       made.from[k].beside_result = moves_like_result(made.loops, as_int(k));
-    const int variant = variant_here();
-    made.code = code_ + variant;
-    made.copies = ranges_.copied_by(variant);
-    made.waits = made.copies >= 0 ? (waits >> made.copies & 1) != 0 : waits != 0;
-    if (made.copies >= 0 && !moves_like_result(made.loops, made.copies)) made.copies = -1;
+    made.waits = copies >= 0 ? (waits >> copies & 1) != 0 : waits != 0;
+    if (copies >= 0 && moves_like_result(made.loops, copies)) made.copies = copies;
     return made;
   }
   /// Of the loads from one array, prefetches the one at the highest address: the others read the same memory later.
@@ -256,12 +269,6 @@ class box_binder {
     if (out.form != form::shard || out.type.rank != s_.loop.rank || out.type.dims != s_.loop.dims) return 0;
     if (b_.is_left() || inner_dim_of(s_, b_.program.buffers, b_.program.maps).position != s_.loop.rank - 1) return 0;
     return stride_along(out, b_.addresses(out), s_.loop[0]) * size_of(out.type.element);
-  }
-  int variant_here() const {
-    if (!ranges_.any()) return 0;
-    std::int64_t index[max_rank]{};
-    for (int i = 0; i < s_.loop.rank; ++i) index[i] = loops_.first_index(i);
-    return ranges_.variant_at(index);
   }
   static bool moves_like_result(const bound_loops& l, int load) {
     bool same = true;
@@ -324,7 +331,6 @@ class box_binder {
   const step& s_;
   const map_functions* code_;
   loop_binder loops_;
-  bound_ranges ranges_;
   /// The computed area; and of the result, the strides and the place of the device's first index.
   stretch area_[max_rank]{};
   addressing out_{};

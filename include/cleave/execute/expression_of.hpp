@@ -28,10 +28,6 @@ constexpr op op_of(std::uint64_t word) { return static_cast<op>(word & 0xff); }
 constexpr element type_of(std::uint64_t word) { return static_cast<element>(word >> 8 & 0xff); }
 /// Operand 0, 1 or 2 of a word.
 constexpr int operand_of(std::uint64_t word, int k) { return as_int(word >> (16 + 16 * k) & 0xffff); }
-constexpr std::uint64_t with_operand(std::uint64_t word, int k, int operand) {
-  const int at = 16 + 16 * k;
-  return (word & ~(std::uint64_t{0xffff} << at)) | static_cast<std::uint64_t>(operand) << at;
-}
 
 /// All that the code of a fused expression depends on, one word for each operation, and which of them are results.
 struct fused_code {
@@ -71,21 +67,23 @@ struct fixed_code {
       user[j] = t.user[j];
     }
   }
-  constexpr operator fused_code() const { return {loads, root, {word, word + size}, {user, user + size}}; }
 };
 
-/// Of the pass that begins with step `i`.
-constexpr fused_code fused_code_of(const program_view& p, std::size_t i) {
+/// Of the pass that begins with step `i`. `end`: of one of its boxes.
+constexpr fused_code fused_code_of(const program_view& p, std::size_t i, const index_bound* end = nullptr) {
   const indexed_span<const step> pass = pass_of(p.steps, i);
   const step& s = pass.back();
   const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
+  const bool resolved = end != nullptr && end->first_op != s.first_op;
+  const indexed_span<const fused_op> ops = resolved ? fused_ops_of(p, *end) : fused_ops_of(p, s);
   fused_code t;
   t.loads = s.in.size();
-  for (const step& one : pass) t.root.push_back(narrowed(one.ops - 1));
-  t.word.reserve(s.ops);
-  t.user.reserve(s.ops);
+  for (std::size_t k = 0; k < pass.size(); ++k)
+    t.root.push_back(narrowed((resolved ? ops.size() - pass.size() + k + 1 : pass[k].ops) - std::size_t{1}));
+  t.word.reserve(ops.size());
+  t.user.reserve(ops.size());
   unsigned literals = 0, indices = 0;
-  for (const fused_op& o : fused_ops_of(p, s)) {
+  for (const fused_op& o : ops) {
     std::uint64_t word = 0;
     switch (role_of(o.code)) {
       case fused_role::load: word = word_of(o.code, o.type, o.arg, inner.stride[o.arg], 0); break;
@@ -93,11 +91,26 @@ constexpr fused_code fused_code_of(const program_view& p, std::size_t i) {
       case fused_role::count: word = word_of(o.code, o.type, literals++, 0, 0); break;
       case fused_role::index: word = word_of(o.code, o.type, indices++, o.arg == inner.position ? 1 : 0, 0); break;
       case fused_role::user:
-      case fused_role::operation: word = word_of(o.code, o.type, o.in[0], o.in[1], o.in[2]); break;
+      // A comparison with a label has two operands.
+      case fused_role::operation: word = word_of(o.code, o.type, o.in[0], o.in[1], o.in[2] + o.arg); break;
     }
     t.append(word, role_of(o.code) == fused_role::user ? o.user : nullptr);
   }
   return t;
+}
+
+/// How many expressions the boxes of a step have.
+constexpr std::size_t expressions_of(const program_view& p, const step& s) {
+  std::size_t count = 0;
+  for (const index_bound& b : bounds_of(p, s))
+    if (b.ends && b.expression >= count) count = b.expression + std::size_t{1};
+  return count;
+}
+/// The end of the first box that has expression `v`.
+constexpr const index_bound& box_with(const program_view& p, const step& s, std::size_t v) {
+  std::size_t i = s.first_bound;
+  while (!p.bounds[i].ends || p.bounds[i].expression != v) ++i;
+  return p.bounds[i];
 }
 
 /// Whether the inner dim of a fold is a folded one.
@@ -143,6 +156,12 @@ template <class Plan, std::size_t I>
 struct code_of_step {
   static constexpr std::size_t room = pass_of(Plan::frozen.steps, I).back().ops;
   static constexpr fixed_code<room> code{fused_code_of(Plan::frozen, I)};
+};
+/// The same of its expression `V`.
+template <class Plan, std::size_t I, std::size_t V>
+struct code_of_box {
+  static constexpr const index_bound& end = box_with(Plan::frozen, Plan::frozen.steps[I], V);
+  static constexpr fixed_code<end.ops> code{fused_code_of(Plan::frozen, I, &end)};
 };
 /// The expression of a pass or a fold, step I of a plan.
 template <class Plan, std::size_t I>

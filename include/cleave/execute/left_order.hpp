@@ -3,33 +3,23 @@
 #pragma once
 
 #include <cleave/execute/expression_of.hpp>
-#include <cleave/execute/range_selects.hpp>
 #include <cleave/program/fold_cut.hpp>
 
 // Programs whose arrays are all in LayoutLeft order, as the caller's Views are. Their loops run along the first dim.
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// Whether code reads an index itself. Those of resolved ranges keep their place, but nothing reads them.
-constexpr bool reads_index(const fused_code& t) {
-  const auto is_index = [&](int j) { return role_of(op_of(t.word[j])) == fused_role::index; };
-  for (std::uint16_t r : t.root)
-    if (is_index(r)) return true;
-  for (int j = 0; j < t.size(); ++j) {
-    const fused_role role = role_of(op_of(t.word[j]));
-    const int operands = role == fused_role::user ? 3 : role == fused_role::operation ? arity_of(op_of(t.word[j])) : 0;
-    for (int k = 0; k < operands; ++k)
-      if (is_index(operand_of(t.word[j], k))) return true;
-  }
-  return false;
-}
-/// Whether the code of a pass, or any of those into which its ranges are resolved, reads an index.
-[[gnu::cold]] inline bool reads_index(const program_view& p, std::size_t number) {
-  const fused_code t = fused_code_of(p, number);
-  const range_selects selects = selects_of(t);
-  bool reads = selects.variants == 0 && reads_index(t);
-  for (int v = 0; v < selects.variants; ++v) reads = reads || reads_index(variant_of(t, selects, as_size(v)));
-  return reads;
+/// Whether an expression of a pass, or of a fold, reads an index.
+constexpr bool reads_index(const program_view& p, std::size_t number) {
+  const auto has_index = [](indexed_span<const fused_op> ops) {
+    bool any = false;
+    for (const fused_op& t : ops) any = any || role_of(t.code) == fused_role::index;
+    return any;
+  };
+  const step& s = p.steps[number];
+  bool any = s.bounds == 0 && has_index(fused_ops_of(p, pass_of(p.steps, number).back()));
+  for (const index_bound& b : bounds_of(p, s)) any = any || (b.ends && has_index(fused_ops_of(p, b)));
+  return any;
 }
 
 /// Whether a map can run along the first dim of its loop: every load moves along it as it does along the last dim, for
@@ -52,9 +42,8 @@ constexpr bool reads_index(const fused_code& t) {
 /// smallest shard, they must be too many to be cut in pieces, so that all devices use the same order.
 [[gnu::cold]] inline bool folds_left(const program_view& p, std::size_t number, const sizes& at) {
   const step& s = p.steps[number];
-  // The ranges of a fold are not resolved.
   if (!on_host || s.combine == reduction::logsumexp || s.loop.rank != 2 || s.folded != 1 || !folds_inner(p, number) ||
-      reads_index(fused_code_of(p, number)))
+      reads_index(p, number))
     return false;
   const std::int64_t all = at[s.loop[0]], blocks = at.axes.product(s.space[0]), widest = (all + blocks - 1) / blocks;
   return all - (blocks - 1) * widest > most_cut_results;

@@ -21,6 +21,7 @@ class loop_binder {
     if (b.is_left() && s.kind == step_kind::map) inner_.position = std::min(s.loop.rank - 1, 0);
     for (std::size_t k = 0; k < s.in.size(); ++k) add(b.operand(s, k), k);
     for (std::size_t r = 0; r < pass_.size(); ++r) add(b.result(pass_[r]), s.in.size() + r);
+    fused_ops = fused_ops_of(b.program, pass_.back());
     for (int i = 0; i < s.loop.rank; ++i) part.extent[i] = b.held_along(s.loop, s.space, i).size();
   }
 
@@ -29,6 +30,8 @@ class loop_binder {
   struct {
     std::int64_t begin[max_rank] = {}, extent[max_rank] = {}, wrapped[max_rank] = {};
   } part{};
+  /// What is evaluated there.
+  indexed_span<const fused_op> fused_ops{};
   /// The index with which the part begins along a dim of the loop.
   std::int64_t first_index(int i) const {
     return b_.held_along(s_.loop, s_.space, i).begin + part.begin[i] - part.wrapped[i];
@@ -100,7 +103,7 @@ class loop_binder {
     int next = 0;
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       d.stride[next++] = stride_along(b_.operand(s_, k), address_[k], s_.loop[i]);
-    for (const fused_op& t : fused_ops())
+    for (const fused_op& t : fused_ops)
       if (role_of(t.code) == fused_role::index) d.stride[next++] = t.arg == i ? 1 : 0;
     for (std::size_t r = 0; r < pass_.size(); ++r)
       d.stride[next++] = stride_along(b_.result(pass_[r]), address_[s_.in.size() + r], s_.loop[i]);
@@ -119,16 +122,15 @@ class loop_binder {
         }
     }
   }
-  indexed_span<const fused_op> fused_ops() const { return fused_ops_of(b_.program, pass_.back()); }
   int indices() const {
     int n = 0;
-    for (const fused_op& t : fused_ops()) n += role_of(t.code) == fused_role::index ? 1 : 0;
+    for (const fused_op& t : fused_ops) n += role_of(t.code) == fused_role::index ? 1 : 0;
     return n;
   }
   [[gnu::cold]] void bind_values(bound_loops& l) const {
     int indices = 0;
     l.literals.clear();
-    for (const fused_op& t : fused_ops()) {
+    for (const fused_op& t : fused_ops) {
       if (role_of(t.code) == fused_role::index) l.index_base[indices++] = first_index(t.arg);
       if (is_literal(role_of(t.code))) l.literals.push_back(literal_of(t, b_.at));
     }

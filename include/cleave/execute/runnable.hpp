@@ -63,7 +63,8 @@ constexpr bool runs_expression(const step& s) { return s.ops > 0 && s.kind != st
 /// All that the code of a step depends on. Steps with equal keys share their code.
 struct form_key {
   indexed_vector<std::uint64_t> facts{};
-  fused_code expression{};
+  /// Of all of it, and of its boxes.
+  indexed_vector<fused_code> expressions{};
   std::uint64_t hash = 0;
 
   constexpr form_key(const program_view& p, std::size_t i) {
@@ -76,15 +77,18 @@ struct form_key {
     const unsigned pieces = s.pieces == 0 ? 0u : goes_first(p, i) ? 1u : 2u, panels = s.panels != 0 ? 1 : 0;
     const std::uint64_t out = writes(s) ? type_of(s.out) : 0u;
     facts = {underlying(s.kind), underlying(s.move), underlying(s.combine), underlying(s.what), out, way};
-    facts.push_back((is_scaled(s) ? 1u : 0u) | (s.joined ? 2u : 0u) | panels << 2 | pieces << 3);
+    facts.push_back((is_scaled(s) ? 1u : 0u) | (s.joined ? 2u : 0u) | panels << 2 | pieces << 3 |
+                    (s.one_term ? 64u : 0u));
     // Expressions say the types of all their operands.
     for (std::size_t k = 0; k < s.in.size() && (k == 0 || !runs_expression(s)); ++k) facts.push_back(type_of(s.in[k]));
-    if (runs_expression(s)) expression = fused_code_of(p, i);
-    hash = expression.hash();
+    if (runs_expression(s)) expressions.push_back(fused_code_of(p, i));
+    for (std::size_t v = 0; v < expressions_of(p, s); ++v)
+      expressions.push_back(fused_code_of(p, i, &box_with(p, s, v)));
+    for (const fused_code& code : expressions) hash = hash * 31 + code.hash();
     for (std::uint64_t fact : facts) hash = hash * 31 + fact;
   }
   constexpr bool operator==(const form_key& o) const {
-    return hash == o.hash && facts == o.facts && expression == o.expression;
+    return hash == o.hash && facts == o.facts && expressions == o.expressions;
   }
 };
 template <std::size_t Steps>
@@ -115,32 +119,18 @@ struct forms_of_plan {
   static constexpr auto all = table(std::make_index_sequence<list.count>{});
 };
 
-template <class Plan>
-constexpr auto reduce_joiner_of() -> decltype(&join_reduces<>) {
-  if constexpr (has_reduces_to_join(Plan::frozen)) return &join_reduces<>;
-  else return nullptr;
-}
-template <class Plan>
-constexpr auto band_finder_of() -> decltype(&find_bands<>) {
-  if constexpr (may_have_bands(Plan::frozen)) return &find_bands<>;
-  else return nullptr;
-}
-template <class Plan>
-constexpr auto product_finder_of() -> decltype(&find_indexed_products<>) {
-  if constexpr (has_indexed_products(Plan::frozen)) return &find_indexed_products<>;
-  else return nullptr;
-}
-
 } // namespace detail
 
-/// Of a type with a constant `frozen`, a program.
+/// Of a type with a constant `frozen`, a program. Functions that it does not need are not compiled.
 template <class Plan>
-inline constexpr runnable runnable_of{Plan::frozen,
-                                      indexed_span(detail::forms_of_plan<Plan>::list.form_of,
-                                                   detail::forms_of_plan<Plan>::steps),
-                                      detail::forms_of_plan<Plan>::all,
-                                      detail::reduce_joiner_of<Plan>(),
-                                      detail::band_finder_of<Plan>(),
-                                      detail::product_finder_of<Plan>()};
+inline constexpr runnable runnable_of = [] {
+  using detail::forms_of_plan;
+  runnable r{Plan::frozen, indexed_span(forms_of_plan<Plan>::list.form_of, forms_of_plan<Plan>::steps),
+             forms_of_plan<Plan>::all};
+  if constexpr (detail::has_reduces_to_join(Plan::frozen)) r.join_reduces = &detail::join_reduces<>;
+  if constexpr (detail::may_have_bands(Plan::frozen)) r.find_bands = &detail::find_bands<>;
+  if constexpr (detail::has_indexed_products(Plan::frozen)) r.find_products = &detail::find_indexed_products<>;
+  return r;
+}();
 
 }} // namespace cleave::v0

@@ -110,19 +110,4 @@ class swapped_carry {
   indexed_vector<std::size_t> computed_{}, carried_{};
 };
 
-/// Leaves no address of the caller behind, also if a step throws.
-class swaps_of_a_loop {
- public:
-  swaps_of_a_loop(indexed_vector<swapped_carry>& carries, run_state& r) : carries_(carries), r_(r) {}
-  swaps_of_a_loop(const swaps_of_a_loop&) = delete;
-  swaps_of_a_loop& operator=(const swaps_of_a_loop&) = delete;
-  ~swaps_of_a_loop() {
-    for (swapped_carry& c : carries_) c.come_home(r_);
-  }
-
- private:
-  indexed_vector<swapped_carry>& carries_;
-  run_state& r_;
-};
-
 }}} // namespace cleave::v0::detail

@@ -36,6 +36,7 @@ CLEAVE_FUNCTION constexpr bool is_literal(fused_role r) { return r == fused_role
 ///               runs)
 /// op::constant: A the literal (op::count too)
 /// op::iota:     A the index, B its stride along the inner dim (0 or 1)
+/// op::equal:    A, B entries before this one; C 1 or 2 if A or B is a label (fused_op::arg)
 /// others:       A, B, C entries before this one
 template <int Code, class T, int A = 0, int B = 0, int C = 0>
 struct fused_node {
@@ -44,6 +45,8 @@ struct fused_node {
   static constexpr fused_role role = role_of(code);
   static constexpr int arity = entry_of(code).arity;
   static constexpr int a = A, b = B, c = C;
+  /// Which operand is a label, counted from 1; 0: none.
+  static constexpr int label = code == op::equal ? C : 0;
 };
 
 inline constexpr int load_code{underlying(op::input)};
@@ -53,7 +56,7 @@ template <auto Function, class T, int A, int B, int C>
 struct user_node {
   using type = T;
   static constexpr fused_role role = fused_role::user;
-  static constexpr int a = A, b = B, c = C;
+  static constexpr int a = A, b = B, c = C, label = 0;
   CLEAVE_FUNCTION static computed<T> call(computed<T> x, computed<T> y, computed<T> z) { return Function(x, y, z); }
 };
 

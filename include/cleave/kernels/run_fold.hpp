@@ -4,7 +4,6 @@
 
 #include <cleave/kernels/fold.hpp>
 #include <cleave/kernels/lines.hpp>
-#include <cleave/kernels/single_terms.hpp>
 #include <cleave/program/fold_cut.hpp>
 #include <cleave/storage/memory.hpp>
 
@@ -41,9 +40,8 @@ struct fold_functions {
   lines_function lines = nullptr;
   /// Lines along results, with strides that are known at run time; null if the expression does not permit it.
   lines_function strided_lines = nullptr;
-  /// The sums of lines that have one term each, else null; if there is such a literal, only if it is 0.
+  /// The sums of lines that have one term each, else null.
   lines_function single_terms = nullptr;
-  int zero_literal = -1;
   /// How results, and pieces of results, are added up.
   const fold_arithmetic* results = nullptr;
   const fold_arithmetic* pieces = nullptr;
@@ -54,6 +52,22 @@ struct fold_functions {
 };
 
 namespace detail {
+/// Of each line the sum along it, of which one term alone is not 0: that is computed (step::one_term).
+template <class Expression, class Out>
+void compute_single_terms(const line_block& b) {
+  using rows = row_maker<Expression>;
+  using label = label_of<Expression>;
+  using last = typename label::template node<Expression::entries - 1>;
+  constexpr int first = label::template compared_in<last::a>();
+  constexpr int where = first >= 0 ? first : label::template compared_in<last::b>();
+  typename Expression::row_type r = rows::moved(rows::start(*b.loops, b.from, b.step), b.offset);
+  for (std::int64_t row = 0; row < b.rows; ++row) {
+    const std::int64_t i = label::template position<where>(r);
+    as<Out>(b.out[0])[row] = i >= b.begin && i < b.end ? convert<Out>(Expression::at(r, i)) : Out(0);
+    r = rows::moved(r, b.apart);
+  }
+}
+
 template <class Expression>
 inline constexpr bool is_plain_line = false;
 template <class T>
@@ -61,7 +75,8 @@ inline constexpr bool is_plain_line<fused_expression<1, fused_node<load_code, T,
     std::is_same_v<T, computed<T>>;
 } // namespace detail
 
-template <class Expression, reduction How, bool InnerFolded>
+/// `OneTerm`: see step::one_term.
+template <class Expression, reduction How, bool InnerFolded, bool OneTerm>
 inline constexpr fold_functions fold_functions_of = [] {
   using T = typename Expression::value_type;
   using Out = typename Expression::type;
@@ -80,11 +95,7 @@ inline constexpr fold_functions fold_functions_of = [] {
     f.lines = &compute_lines<Expression, computed_result>;
     if constexpr (InnerFolded && Expression::indices == 0)
       f.strided_lines = &compute_lines<typename striding<Expression>::type, computed_result>;
-    if constexpr (How == reduction::sum && InnerFolded && Expression::indices > 0)
-      if constexpr (detail::single_term<Expression>::found) {
-        f.single_terms = &detail::compute_single_terms<Expression, T>;
-        f.zero_literal = detail::single_term<Expression>::zero;
-      }
+    if constexpr (OneTerm) f.single_terms = &detail::compute_single_terms<Expression, T>;
   }
   return f;
 }();
@@ -106,9 +117,6 @@ struct fold_work {
     char values[fold_buffer_bytes];
   };
 
-  bool has_single_terms() const {
-    return f.single_terms != nullptr && (f.zero_literal < 0 || l.literals[f.zero_literal] == 0);
-  }
   char* piece(std::int64_t number) const { return as<char>(to) + number * l.results * bytes; }
   line_block lines(const std::int64_t* offset, const std::int64_t* apart, std::int64_t rows, std::int64_t i,
                    std::int64_t stop) const {
@@ -160,7 +168,7 @@ struct fold_work {
   /// Adds lines to one result, whose sums are in `m`.
   void add_rows(const line_block& b, memory& m) const {
     if (b.begin == b.end) return;
-    if (has_single_terms())
+    if (f.single_terms != nullptr)
       return compute_terms(b, m, [&](std::int64_t rows) { add.add_rows(m.sums, m.values, 1, rows, rows); });
     if (f.plain) return add.add_rows(m.sums, loaded(b), b.rows, b.end - b.begin, b.apart[0]);
     compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_rows(m.sums, m.values, rows, n, n); });
@@ -168,7 +176,7 @@ struct fold_work {
   /// Lines each of which is a result.
   void reduce_rows(const line_block& b, char* out, std::int64_t apart, memory& m) const {
     const std::int64_t n = b.end - b.begin;
-    if (has_single_terms())
+    if (f.single_terms != nullptr)
       return compute_terms(b, m, [&](std::int64_t rows) {
         add.reduce_rows(m.values, rows, 1, 1, out, apart);
         out += rows * apart * bytes;

@@ -48,28 +48,4 @@ constexpr range_part range_part_of(op code, element type, range_part a, range_pa
   }
 }
 
-/// The value of such an operation; integers wrap as those of kernels do.
-constexpr std::int64_t value_in_range(op code, element type, std::int64_t x, std::int64_t y) {
-  const auto wrapped = [&](std::uint64_t bits) {
-    return type == element::i32 ? std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))}
-                                : static_cast<std::int64_t>(bits);
-  };
-  const auto a = static_cast<std::uint64_t>(x), b = static_cast<std::uint64_t>(y);
-  switch (code) {
-    case op::add: return wrapped(a + b);
-    case op::sub: return wrapped(a - b);
-    case op::mul: return wrapped(a * b);
-    case op::less: return x < y;
-    case op::less_equal: return x <= y;
-    case op::greater: return x > y;
-    case op::greater_equal: return x >= y;
-    case op::equal: return x == y;
-    case op::not_equal: return x != y;
-    case op::logical_and: return x != 0 && y != 0;
-    case op::logical_or: return x != 0 || y != 0;
-    case op::logical_not: return x == 0;
-    default: return x;
-  }
-}
-
 }} // namespace cleave::v0

@@ -41,26 +41,28 @@ inline constexpr std::size_t program_room = 512;
 /// A program as a constant, made in more room than it needs.
 template <class Plan>
 struct roomy_form {
-  template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops>
+  template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops, std::size_t Bounds>
   static constexpr auto made() {
     const program p = Plan::make();
-    roomy_program<Buffers, Steps, Maps, Ops> r;
+    roomy_program<Buffers, Steps, Maps, Ops, Bounds> r;
     r.buffers = p.buffers.size(), r.steps = p.steps.size(), r.maps = p.maps.size(), r.ops = p.fused_ops.size();
-    if (r.buffers <= Buffers && r.steps <= Steps && r.maps <= Maps && r.ops <= Ops) freeze_into(r.all, p);
+    r.bounds = p.bounds.size();
+    if (r.buffers <= Buffers && r.steps <= Steps && r.maps <= Maps && r.ops <= Ops && r.bounds <= Bounds)
+      freeze_into(r.all, p);
     return r;
   }
-  static constexpr auto first = made<program_room, program_room, program_room, program_room>();
+  static constexpr auto first = made<program_room, program_room, program_room, program_room, program_room>();
 };
 /// The program copied without that room.
 template <class Plan>
 struct frozen_form {
   static constexpr const auto& first = roomy_form<Plan>::first;
   static constexpr bool fits = first.buffers <= program_room && first.steps <= program_room &&
-                               first.maps <= program_room && first.ops <= program_room;
+                               first.maps <= program_room && first.ops <= program_room && first.bounds <= program_room;
   static constexpr auto cut() {
-    frozen_program<first.buffers, first.steps, first.maps, first.ops> f;
+    frozen_program<first.buffers, first.steps, first.maps, first.ops, first.bounds> f;
     if constexpr (fits) freeze_into(f, first.view());
-    else f = roomy_form<Plan>::template made<first.buffers, first.steps, first.maps, first.ops>().all;
+    else f = roomy_form<Plan>::template made<first.buffers, first.steps, first.maps, first.ops, first.bounds>().all;
     return f;
   }
   static constexpr auto value = cut();

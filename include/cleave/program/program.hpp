@@ -67,6 +67,8 @@ struct program : program_facts {
   indexed_vector<dim_map> maps{};
   /// The expressions of maps and folds, one after the other.
   indexed_vector<fused_op> fused_ops{};
+  /// The boxes of maps, one after the other.
+  indexed_vector<index_bound> bounds{};
 };
 
 }} // namespace cleave::v0

@@ -18,6 +18,7 @@ struct program_view {
   indexed_span<const step> steps;
   indexed_span<const dim_map> maps;
   indexed_span<const fused_op> fused_ops;
+  indexed_span<const index_bound> bounds;
   const mesh_value& mesh = facts.mesh;
   const dim_table& dims = facts.dims;
   const extent_rules& rules = facts.rules;
@@ -25,18 +26,27 @@ struct program_view {
   std::size_t arguments = facts.arguments, results = facts.results, slots = facts.slots;
 
   constexpr program_view(const program_facts& f, indexed_span<const buffer> b, indexed_span<const step> s,
-                         indexed_span<const dim_map> m, indexed_span<const fused_op> t)
-      : facts(f), buffers(b), steps(s), maps(m), fused_ops(t) {}
+                         indexed_span<const dim_map> m, indexed_span<const fused_op> t,
+                         indexed_span<const index_bound> i)
+      : facts(f), buffers(b), steps(s), maps(m), fused_ops(t), bounds(i) {}
   /// Of a program or a frozen program.
   template <class Program>
     requires std::derived_from<Program, program_facts>
-  constexpr program_view(const Program& p) : program_view(p, p.buffers, p.steps, p.maps, p.fused_ops) {}
+  constexpr program_view(const Program& p) : program_view(p, p.buffers, p.steps, p.maps, p.fused_ops, p.bounds) {}
 };
 
 /// The expression of a map, a fold or a scaled product of a program; of other steps empty.
 template <class Program>
 constexpr indexed_span<const fused_op> fused_ops_of(const Program& p, const step& s) {
   return indexed_span<const fused_op>(p.fused_ops).subspan(s.first_op, s.ops);
+}
+
+/// The bounds of the boxes of a map, and the operations of a box; `end`: its last bound.
+constexpr indexed_span<const index_bound> bounds_of(const program_view& p, const step& s) {
+  return p.bounds.subspan(s.first_bound, s.bounds);
+}
+constexpr indexed_span<const fused_op> fused_ops_of(const program_view& p, const index_bound& end) {
+  return p.fused_ops.subspan(end.first_op, end.ops);
 }
 
 /// Exchanges that share messages, or maps of one pass: of step `i`, which is one of them, the first, and the step after
@@ -76,24 +86,29 @@ constexpr bool is_around_shard(const program_view& p, const buffer& b) {
 }
 
 /// A program of fixed size, for a constant.
-template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops>
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops, std::size_t Bounds = 0>
 struct frozen_program : program_facts {
   std::array<buffer, Buffers> buffers{};
   std::array<step, Steps> steps{};
   std::array<dim_map, Maps> maps{};
   std::array<fused_op, Ops> fused_ops{};
+  std::array<index_bound, Bounds> bounds{};
 };
 
 /// A program whose lists may be shorter than the arrays that hold them, because their lengths are known only once it is
 /// made.
-template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops>
+template <std::size_t Buffers, std::size_t Steps, std::size_t Maps, std::size_t Ops, std::size_t Bounds = 0>
 struct roomy_program {
-  frozen_program<Buffers, Steps, Maps, Ops> all{};
-  std::size_t buffers = 0, steps = 0, maps = 0, ops = 0;
+  frozen_program<Buffers, Steps, Maps, Ops, Bounds> all{};
+  std::size_t buffers = 0, steps = 0, maps = 0, ops = 0, bounds = 0;
 
   constexpr program_view view() const {
-    return {all, indexed_span(all.buffers).first(buffers), indexed_span(all.steps).first(steps),
-            indexed_span(all.maps).first(maps), indexed_span(all.fused_ops).first(ops)};
+    return {all,
+            indexed_span(all.buffers).first(buffers),
+            indexed_span(all.steps).first(steps),
+            indexed_span(all.maps).first(maps),
+            indexed_span(all.fused_ops).first(ops),
+            indexed_span(all.bounds).first(bounds)};
   }
 };
 
@@ -112,6 +127,7 @@ constexpr void freeze_into(Frozen& f, const program_view& p) {
   detail::copy_list(f.steps, p.steps);
   detail::copy_list(f.maps, p.maps);
   detail::copy_list(f.fused_ops, p.fused_ops);
+  detail::copy_list(f.bounds, p.bounds);
 }
 
 /// A copy with run-time length, for tools that change it.
@@ -122,6 +138,7 @@ constexpr program thawed(const program_view& p) {
   t.steps.assign(p.steps.data(), p.steps.data() + p.steps.size());
   t.maps.assign(p.maps.data(), p.maps.data() + p.maps.size());
   t.fused_ops.assign(p.fused_ops.data(), p.fused_ops.data() + p.fused_ops.size());
+  t.bounds.assign(p.bounds.data(), p.bounds.data() + p.bounds.size());
   return t;
 }
 

@@ -5,6 +5,8 @@
 #include <cleave/cost/collective.hpp>
 #include <cleave/graph/graph.hpp>
 
+#include <bit>
+
 namespace cleave { inline namespace v0 {
 
 /// The kind of a step. The table below has one entry for each.
@@ -78,7 +80,8 @@ constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kin
 
 /// One operation of a fused expression. Its operands are earlier operations of the expression, by index.
 /// op::input loads in[arg]; op::constant is `scalar`; op::count is the product of the global extents of the dims in
-/// `over` (evaluated when the plan is bound to sizes); op::iota is the global index along dim `arg`.
+/// `over` (evaluated when the plan is bound to sizes); op::iota is the global index along dim `arg`. Of op::equal `arg`
+/// is 1 or 2 if operand 0 or 1 is a label that the other one, the index along the lines of the step, meets once.
 struct fused_op {
   op code = op::constant;
   element type = element::none;
@@ -90,7 +93,32 @@ struct fused_op {
   dim_set over = 0;
   /// op::user: the user's function.
   const user_entry* user = nullptr;
+
+  /// Whether both compute the same of the same. Zeros of different signs differ.
+  friend constexpr bool operator==(const fused_op& a, const fused_op& b) {
+    return a.code == b.code && a.type == b.type && a.in == b.in && a.arg == b.arg && a.over == b.over &&
+           a.user == b.user && std::bit_cast<std::uint64_t>(a.scalar) == std::bit_cast<std::uint64_t>(b.scalar);
+  }
 };
+
+/// What bounds a box of the indices of a map's loop: they are at least `at`, or below it. The bounds of a box are
+/// followed by its end, which says the expression that the map evaluates there. Of boxes that overlap the first one
+/// counts, and the last one has all indices.
+struct index_bound {
+  extent_sum at{};
+  /// A dim of the loop; -1: 0 is compared instead of an index, so that the extents of a call decide.
+  std::int8_t dim = -1;
+  bool upper = false, ends = false;
+  /// Of an end: the number of the expression among those of the step, and its operations. A resolved expression of a
+  /// pass with several results has these last.
+  std::uint8_t expression = 0;
+  std::uint16_t ops = 0;
+  std::uint32_t first_op = 0;
+  friend constexpr bool operator==(const index_bound&, const index_bound&) = default;
+};
+/// How far a sum of a bound may be from an index or an extent, so that no integer of 32 bits wraps. Calls with extents
+/// that are larger than the others are refused.
+inline constexpr std::int64_t most_beyond_indices = 1 << 20;
 
 /// The most buffers that a step reads, and the most indices of its expression. A stencil reads one array at many
 /// distances.
@@ -114,6 +142,10 @@ struct step {
   layout space{};
   std::uint8_t folded = 0;
   reduction combine = reduction::sum;
+  /// map, the first of a pass: its boxes, in the program's table (index_bound). None: it has one expression.
+  std::uint16_t first_bound = 0, bounds = 0;
+  /// fold: a sum along lines each of which has one term that is not 0, at a label.
+  bool one_term = false;
 
   // gemm: see as_gemm. scan, sort, gather, scatter: k is the dim, see dim_along
   tensor_type batch{}, m{}, n{}, k{};

@@ -97,9 +97,11 @@ class call_site {
       }
   }
 
-  /// Indices and numbers of elements fit into the types in which the plan has them.
+  /// Indices and numbers of elements fit into the types in which the plan has them, and so do sums of bounds.
   [[gnu::cold]] void check_indices(const sizes& at) const {
-    for (const step& s : p_.steps)
+    double beyond = 0;
+    for (const step& s : p_.steps) {
+      if (!s.joined) beyond = s.bounds > 0 ? as_double(most_beyond_indices) : 0;
       for (const fused_op& o : fused_ops_of(p_, s)) {
         if (!is_integer(o.type)) continue;
         const dim_set dims = o.code == op::iota ? dim_bit(s.loop[o.arg]) : o.code == op::count ? o.over : dim_set{};
@@ -107,10 +109,12 @@ class call_site {
         for (dim_id d = 0; d < max_dims && d < p_.dims.size(); ++d) {
           if ((dims & dim_bit(d)) == 0) continue;
           most *= static_cast<double>(at.dims[d]);
-          if (!has_number(o.type, o.code == op::iota ? std::max(most - 1, 0.0) : most))
+          const double sums = o.type == element::i32 ? beyond : 0;
+          if (!has_number(o.type, sums + (o.code == op::iota ? std::max(most - 1, 0.0) : most)))
             raise<shape_error>(wording::index_too_large(name_of_dim(d), at.dims[d], name_of(o.type)));
         }
       }
+    }
   }
 
   program_view p_;

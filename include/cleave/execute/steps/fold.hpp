@@ -75,8 +75,9 @@ struct step_code<step_kind::fold> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     using expression = typename detail::expression_of<Plan, I>::type;
+    constexpr const step& s = Plan::frozen.steps[I];
     return {&detail::bind_fold<fold_step<>>,
-            &fold_functions_of<expression, Plan::frozen.steps[I].combine, detail::folds_inner(Plan::frozen, I)>};
+            &fold_functions_of<expression, s.combine, detail::folds_inner(Plan::frozen, I), s.one_term>};
   }
 };
 

@@ -37,7 +37,7 @@ class loop_step final : public bound_step {
   std::size_t next(std::size_t) const override { return end_; }
   void run(run_state& r) override {
     const std::int64_t iterations = count_.known() ? count_.read(r) : iterations_;
-    const detail::swaps_of_a_loop swaps(carries_, r);
+    const homing home{*this, r};
     for (std::int64_t i = 0; i < iterations; ++i) {
       const std::int64_t index = backwards_ ? iterations - 1 - i : i;
       for (const slice& s : slices_) r.at[s.buffer] = as<char>(r.at[s.stack]) + index * s.bytes;
@@ -69,6 +69,14 @@ class loop_step final : public bound_step {
   static bool goes_on(const step& s, std::uint8_t loop) {
     return (s.kind == step_kind::map || is_scaled(s)) && s.in_loop == loop;
   }
+  /// Leaves no address of the caller behind, also if a step throws.
+  struct homing {
+    loop_step& loop;
+    run_state& r;
+    ~homing() {
+      for (detail::swapped_carry& c : loop.carries_) c.come_home(r);
+    }
+  };
   struct slice {
     std::size_t buffer;
     std::size_t stack;

@@ -56,20 +56,15 @@ class map_step final : public bound_step {
   bool copies_ = false;
 };
 
-/// The code of a map: of its expression, or of those into which its selects by ranges are resolved.
-struct map_code {
-  const map_functions* functions;
-  const detail::range_selects& selects;
-};
-
-/// A map in several boxes: it reads a shard and its halo, or its expression depends on ranges of indices.
+/// A map in several boxes: it reads a shard and its halo, or the plan gives boxes expressions of their own. `code` has
+/// the functions of each.
 template <class = void>
 class boxed_map_step final : public bound_step {
  public:
-  [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_code& code)
-      : step_(s), pass_(b.pass_of(s)), boxes_(detail::box_binder(b, s, code.functions, code.selects).bind()),
-        rolling_(boxes_, fitting(b, s)), awaited_(detail::awaited_by(b.program, b.number_of(s))),
-        free_(rows_without_waiting(boxes_)), large_(may_store_past_caches(boxes_)) {
+  [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_functions& code)
+      : step_(s), pass_(b.pass_of(s)), boxes_(detail::box_binder(b, s, &code).bind()), rolling_(boxes_, fitting(b, s)),
+        awaited_(detail::awaited_by(b.program, b.number_of(s))), free_(rows_without_waiting(boxes_)),
+        large_(may_store_past_caches(boxes_)) {
     const program_view& p = b.program;
     for (const step& one : pass_) bytes_ = std::max(bytes_, b.bytes_between(b.result(one)));
     for (std::size_t begun : awaited_)
@@ -185,11 +180,7 @@ namespace detail {
 
 template <class Step>
 owned<bound_step> bind_map(const binder& b, const step& s, const void* code) {
-  return make_step<Step>(b, s, *as<map_code>(code)->functions);
-}
-template <class Step>
-owned<bound_step> bind_boxed_map(const binder& b, const step& s, const void* code) {
-  return make_step<Step>(b, s, *as<map_code>(code));
+  return make_step<Step>(b, s, *as<map_functions>(code));
 }
 
 /// The functions of the expression of a constant `code` of a type.
@@ -204,27 +195,20 @@ struct functions_from {
   static constexpr const map_functions& all = with(std::make_integer_sequence<int, int{Code::code.root.size()}>{});
 };
 
-template <class Plan, std::size_t I>
-inline constexpr range_selects selects_of_step = selects_of(code_of_step<Plan, I>::code);
-template <class Plan, std::size_t I, std::size_t V>
-struct code_of_variant {
-  static constexpr fixed_code<code_of_step<Plan, I>::room> code{
-      variant_of(code_of_step<Plan, I>::code, selects_of_step<Plan, I>, V)};
-};
-template <class Plan, std::size_t I, class Variants>
-struct variants_of;
+/// The functions of the expressions of a map: of each of its boxes, or one.
+template <class Plan, std::size_t I, class Expressions>
+struct functions_of_boxes;
 template <class Plan, std::size_t I, std::size_t... V>
-struct variants_of<Plan, I, std::index_sequence<V...>> {
-  static constexpr map_functions all[sizeof...(V)]{functions_from<code_of_variant<Plan, I, V>>::all...};
+struct functions_of_boxes<Plan, I, std::index_sequence<V...>> {
+  static constexpr map_functions all[sizeof...(V)]{functions_from<code_of_box<Plan, I, V>>::all...};
 };
 template <class Plan, std::size_t I>
-constexpr map_code code_of_map() {
-  if constexpr (constexpr int variants = selects_of_step<Plan, I>.variants; variants > 0)
-    return {variants_of<Plan, I, std::make_index_sequence<as_size(variants)>>::all, selects_of_step<Plan, I>};
-  else return {&functions_from<code_of_step<Plan, I>>::all, selects_of_step<Plan, I>};
+constexpr const map_functions* functions_of_map() {
+  constexpr const step& s = Plan::frozen.steps[I];
+  if constexpr (constexpr std::size_t count = expressions_of(Plan::frozen, s); count == 0)
+    return &functions_from<code_of_step<Plan, I>>::all;
+  else return functions_of_boxes<Plan, I, std::make_index_sequence<count>>::all;
 }
-template <class Plan, std::size_t I>
-inline constexpr map_code map_code_of = code_of_map<Plan, I>();
 
 } // namespace detail
 
@@ -235,10 +219,9 @@ struct step_code<step_kind::map> {
     if constexpr (is_in_pass(Plan::frozen.steps[I])) {
       return {&detail::bind_idle<>, nullptr};
     } else {
-      constexpr bool boxed = detail::selects_of_step<Plan, I>.variants > 0 ||
-                             detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);
-      if constexpr (boxed) return {&detail::bind_boxed_map<boxed_map_step<>>, &detail::map_code_of<Plan, I>};
-      else return {&detail::bind_map<map_step<>>, &detail::map_code_of<Plan, I>};
+      constexpr bool boxed = detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);
+      return {&detail::bind_map<std::conditional_t<boxed, boxed_map_step<>, map_step<>>>,
+              detail::functions_of_map<Plan, I>()};
     }
   }
 };

@@ -8,7 +8,6 @@
 #include <cleave/rules/source.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace cleave { inline namespace v0 { namespace lowering {
@@ -394,12 +393,8 @@ class pass_joining {
   constexpr std::size_t find(const fused_op& o, std::size_t begin) const {
     const fused_op* const all = e_.made.fused_ops.data() + begin;
     const std::size_t count = e_.made.fused_ops.size() - begin;
-    for (std::size_t t = 0; t < count; ++t) {
-      const fused_op& x = all[t];
-      if (x.code == o.code && x.in == o.in && x.arg == o.arg && x.type == o.type && x.over == o.over &&
-          std::bit_cast<std::uint64_t>(x.scalar) == std::bit_cast<std::uint64_t>(o.scalar))
-        return t;
-    }
+    for (std::size_t t = 0; t < count; ++t)
+      if (all[t] == o) return t;
     return none;
   }
 

@@ -10,6 +10,7 @@
 #include <cleave/plan/lower/overlap_moves.hpp>
 #include <cleave/plan/lower/overlap_products.hpp>
 #include <cleave/plan/lower/panels.hpp>
+#include <cleave/plan/lower/ranges.hpp>
 #include <cleave/plan/lower/scale_products.hpp>
 #include <cleave/plan/lower/split_values.hpp>
 #include <cleave/plan/lower/verify.hpp>
@@ -46,6 +47,8 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(steps);
   lowering::pass_joining(steps).run();
   check(steps);
+  lowering::mark_labels(steps.made);
+  lowering::range_cutting(steps.made).run();
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);
   if (rule.overlap) lowering::overlap_products(steps, at, rule);
