@@ -4,6 +4,7 @@
 // The passes that turn strategies into steps, one by one. Each is followed by its verification, which must also see
 // what is broken on purpose.
 #include <cleave/expr/functions.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
@@ -919,6 +920,21 @@ TEST(Lower, ScalesProductsWhereTheyAreMade) {
   EXPECT_EQ(kinds([](value p, value, value) { return p * 1e25 / 1e25; }), two);
   EXPECT_EQ(kinds([](value p, value, value rate) { return p * rate * rate; }), two);
   EXPECT_EQ(kinds([](value p, value c, value rate) { return (c / rate + p) * rate; }), two);
+}
+
+TEST(Lower, LookUpsThatAProductAloneReads) {
+  const auto feeds = [](bool twice) {
+    lowered l;
+    const value x_of = l.input({{layer, ""}}), values = l.input({{batch, x}, {embed, ""}});
+    const value rows = gather(x_of, layer, cast(l.input({{batch, x}, {embed, ""}}), element::i32));
+    l.output(dot(values, rows, embed), {{batch, x}});
+    if (twice) l.output(rows, {{batch, x}, {embed, ""}});
+    l.choose_strategies();
+    const program p = lower(l.g, l.chosen, l.at, l.rule);
+    return p.steps[step_of(p.steps, step_kind::gather)].feeds_product;
+  };
+  EXPECT_TRUE(feeds(false));
+  EXPECT_FALSE(feeds(true));
 }
 
 // Kernels know elementwise operations: a broadcast within an expression is the value itself.

@@ -226,7 +226,6 @@ class band_finder {
     }
     return true;
   }
-  bool same_memory(const buffer& x, const buffer& y) const { return x.role == y.role && x.index == y.index; }
   /// Whether equal addresses are equal rows of both.
   bool same_rows(const buffer& x, const buffer& y, int dims) const {
     if (x.type != y.type || x.where != y.where || x.type.rank < dims) return false;

@@ -99,18 +99,18 @@ constexpr fused_code fused_code_of(const program_view& p, std::size_t i, const i
   return t;
 }
 
-/// How many expressions the boxes of a step have.
+/// How many expressions a step evaluates, each in boxes of its own.
 constexpr std::size_t expressions_of(const program_view& p, const step& s) {
-  std::size_t count = 0;
+  std::size_t count = 1;
   for (const index_bound& b : bounds_of(p, s))
     if (b.ends && b.expression >= count) count = b.expression + std::size_t{1};
   return count;
 }
-/// The end of the first box that has expression `v`.
-constexpr const index_bound& box_with(const program_view& p, const step& s, std::size_t v) {
-  std::size_t i = s.first_bound;
-  while (!p.bounds[i].ends || p.bounds[i].expression != v) ++i;
-  return p.bounds[i];
+/// The end of the first box that has expression `v`; null: the step has no boxes.
+constexpr const index_bound* box_with(const program_view& p, const step& s, std::size_t v) {
+  for (const index_bound& b : bounds_of(p, s))
+    if (b.ends && b.expression == v) return &b;
+  return nullptr;
 }
 
 /// Whether the inner dim of a fold is a folded one.
@@ -152,16 +152,12 @@ struct expression_from {
   using type = decltype(nodes(std::make_integer_sequence<int, Code::code.size>{}));
 };
 
-template <class Plan, std::size_t I>
+/// Expression `V` of step `I`.
+template <class Plan, std::size_t I, std::size_t V = 0>
 struct code_of_step {
-  static constexpr std::size_t room = pass_of(Plan::frozen.steps, I).back().ops;
-  static constexpr fixed_code<room> code{fused_code_of(Plan::frozen, I)};
-};
-/// The same of its expression `V`.
-template <class Plan, std::size_t I, std::size_t V>
-struct code_of_box {
-  static constexpr const index_bound& end = box_with(Plan::frozen, Plan::frozen.steps[I], V);
-  static constexpr fixed_code<end.ops> code{fused_code_of(Plan::frozen, I, &end)};
+  static constexpr const index_bound* end = box_with(Plan::frozen, Plan::frozen.steps[I], V);
+  static constexpr std::size_t room = end != nullptr ? end->ops : pass_of(Plan::frozen.steps, I).back().ops;
+  static constexpr fixed_code<room> code{fused_code_of(Plan::frozen, I, end)};
 };
 /// The expression of a pass or a fold, step I of a plan.
 template <class Plan, std::size_t I>

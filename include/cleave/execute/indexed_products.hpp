@@ -15,7 +15,7 @@ namespace cleave { inline namespace v0 { namespace detail {
 template <class = void>
 class looked_up_products final : public step_group {
  public:
-  /// Steps `i` and `i + 1` of a program, for which `feeds_product` holds.
+  /// Steps `i` and `i + 1` of a program, of which the first feeds the other (step::feeds_product).
   [[gnu::cold]] looked_up_products(const binder& b, const bound_step& rows, const bound_step& products, std::size_t i)
       : rows_(static_cast<const gather_step<>&>(rows).rows()), products_(static_cast<const gemm_step<>&>(products)),
         gather_(b.program.steps[i]), gemm_(b.program.steps[i + 1]), looked_up_(gemm_.in[0] == gather_.out ? 0 : 1) {
@@ -60,21 +60,11 @@ class looked_up_products final : public step_group {
   std::int64_t bytes_[3]{};
 };
 
-/// Whether a value is read by one step alone.
-constexpr bool is_read_once(const program_view& p, std::uint16_t n) {
-  int readers = 0;
-  for (const step& s : p.steps)
-    for (std::uint16_t in : s.in) readers += in == n ? 1 : 0;
-  for (const buffer& other : p.buffers)
-    if (other.form != form::shard && other.of == n) ++readers;
-  return readers == 1 && p.buffers[n].role == role::workspace;
-}
-
 template <class = void>
 [[gnu::cold]] void find_indexed_products(const binder& b, const indexed_vector<owned<bound_step>>& steps,
                                          indexed_vector<owned<step_group>>& groups) {
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
-    if (!feeds_product(b.program, i) || !is_read_once(b.program, b.program.steps[i].out)) continue;
+    if (!b.program.steps[i].feeds_product) continue;
     owned<looked_up_products<>> group(new looked_up_products<>(b, *steps[i], *steps[i + 1], i));
     // A device with few rows would leave them to the library. The steps of a group communicate otherwise than alone.
     if (b.grid.holds_everywhere(group->possible())) groups.push_back(std::move(group));

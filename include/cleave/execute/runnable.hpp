@@ -21,6 +21,7 @@
 #include <cleave/execute/steps/scan.hpp>
 #include <cleave/execute/steps/sort.hpp>
 
+#include <algorithm>
 #include <array>
 
 // Makes of a plan, a constant, the data that the run time needs: the program, and the code of its steps. The rest of
@@ -63,7 +64,6 @@ constexpr bool runs_expression(const step& s) { return s.ops > 0 && s.kind != st
 /// All that the code of a step depends on. Steps with equal keys share their code.
 struct form_key {
   indexed_vector<std::uint64_t> facts{};
-  /// Of all of it, and of its boxes.
   indexed_vector<fused_code> expressions{};
   std::uint64_t hash = 0;
 
@@ -78,12 +78,11 @@ struct form_key {
     const std::uint64_t out = writes(s) ? type_of(s.out) : 0u;
     facts = {underlying(s.kind), underlying(s.move), underlying(s.combine), underlying(s.what), out, way};
     facts.push_back((is_scaled(s) ? 1u : 0u) | (s.joined ? 2u : 0u) | panels << 2 | pieces << 3 |
-                    (s.one_term ? 64u : 0u));
+                    (s.one_term || s.feeds_product ? 64u : 0u));
     // Expressions say the types of all their operands.
     for (std::size_t k = 0; k < s.in.size() && (k == 0 || !runs_expression(s)); ++k) facts.push_back(type_of(s.in[k]));
-    if (runs_expression(s)) expressions.push_back(fused_code_of(p, i));
-    for (std::size_t v = 0; v < expressions_of(p, s); ++v)
-      expressions.push_back(fused_code_of(p, i, &box_with(p, s, v)));
+    for (std::size_t v = 0; runs_expression(s) && v < expressions_of(p, s); ++v)
+      expressions.push_back(fused_code_of(p, i, box_with(p, s, v)));
     for (const fused_code& code : expressions) hash = hash * 31 + code.hash();
     for (std::uint64_t fact : facts) hash = hash * 31 + fact;
   }
@@ -129,7 +128,8 @@ inline constexpr runnable runnable_of = [] {
              forms_of_plan<Plan>::all};
   if constexpr (detail::has_reduces_to_join(Plan::frozen)) r.join_reduces = &detail::join_reduces<>;
   if constexpr (detail::may_have_bands(Plan::frozen)) r.find_bands = &detail::find_bands<>;
-  if constexpr (detail::has_indexed_products(Plan::frozen)) r.find_products = &detail::find_indexed_products<>;
+  if constexpr (std::ranges::any_of(Plan::frozen.steps, &step::feeds_product))
+    r.find_products = &detail::find_indexed_products<>;
   return r;
 }();
 

@@ -39,9 +39,7 @@ class slice_search {
 
  private:
   const buffer& at(std::uint16_t b) const { return p_.buffers[b]; }
-  bool shares_memory(std::uint16_t a, std::uint16_t b) const {
-    return at(a).role == at(b).role && at(a).index == at(b).index;
-  }
+  bool shares_memory(std::uint16_t a, std::uint16_t b) const { return same_memory(at(a), at(b)); }
 
   /// Whether a step takes a slice of a shard that this device has along the whole dim, and the slice is within it for
   /// any first index.

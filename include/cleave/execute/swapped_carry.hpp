@@ -72,7 +72,6 @@ class swapped_carry {
   }
 
  private:
-  static bool same_memory(const buffer& a, const buffer& b) { return a.role == b.role && a.index == b.index; }
   /// Whether each iteration writes all of a value before it reads any of it. Values that are computed before the loop,
   /// and carried values, must keep their memory.
   static bool is_made_anew(const binder& b, const buffer& value, std::size_t begin, std::size_t number) {

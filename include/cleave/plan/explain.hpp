@@ -191,7 +191,7 @@ inline std::string array_name(const program_view& p, std::size_t array, std::siz
   const auto is_written = [&](std::size_t i, bool by_memory) {
     const step& s = p.steps[i];
     if (!writes(s) || s.out == array || !by_memory) return writes(s) && s.out == array;
-    return p.buffers[s.out].role == b.role && p.buffers[s.out].index == b.index;
+    return same_memory(p.buffers[s.out], b);
   };
   std::size_t back = 1;
   for (const bool by_memory : {false, true}) {

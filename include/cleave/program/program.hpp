@@ -43,6 +43,8 @@ struct buffer {
   std::uint32_t parts = 0;
 };
 
+/// Whether two buffers have the same memory.
+constexpr bool same_memory(const buffer& a, const buffer& b) { return a.role == b.role && a.index == b.index; }
 /// Whether a buffer has the elements around a shard.
 constexpr bool has_neighbours(const buffer& b) { return b.form == form::region || b.form == form::halo; }
 

@@ -157,6 +157,9 @@ struct step {
   // says that indices are in the table, or are labels of none
   bool backwards = false, exclusive = false;
 
+  /// gather: the next step is a product that alone reads the rows, and may read them in the table.
+  bool feeds_product = false;
+
   // call
   const user_entry* user = nullptr;
 

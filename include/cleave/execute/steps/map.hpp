@@ -195,20 +195,13 @@ struct functions_from {
   static constexpr const map_functions& all = with(std::make_integer_sequence<int, int{Code::code.root.size()}>{});
 };
 
-/// The functions of the expressions of a map: of each of its boxes, or one.
+/// The functions of the expressions of a map.
 template <class Plan, std::size_t I, class Expressions>
-struct functions_of_boxes;
+struct functions_of_map;
 template <class Plan, std::size_t I, std::size_t... V>
-struct functions_of_boxes<Plan, I, std::index_sequence<V...>> {
-  static constexpr map_functions all[sizeof...(V)]{functions_from<code_of_box<Plan, I, V>>::all...};
+struct functions_of_map<Plan, I, std::index_sequence<V...>> {
+  static constexpr map_functions all[sizeof...(V)]{functions_from<code_of_step<Plan, I, V>>::all...};
 };
-template <class Plan, std::size_t I>
-constexpr const map_functions* functions_of_map() {
-  constexpr const step& s = Plan::frozen.steps[I];
-  if constexpr (constexpr std::size_t count = expressions_of(Plan::frozen, s); count == 0)
-    return &functions_from<code_of_step<Plan, I>>::all;
-  else return functions_of_boxes<Plan, I, std::make_index_sequence<count>>::all;
-}
 
 } // namespace detail
 
@@ -219,9 +212,10 @@ struct step_code<step_kind::map> {
     if constexpr (is_in_pass(Plan::frozen.steps[I])) {
       return {&detail::bind_idle<>, nullptr};
     } else {
-      constexpr bool boxed = detail::is_boxed(Plan::frozen, Plan::frozen.steps[I]);
-      return {&detail::bind_map<std::conditional_t<boxed, boxed_map_step<>, map_step<>>>,
-              detail::functions_of_map<Plan, I>()};
+      constexpr const step& s = Plan::frozen.steps[I];
+      using expressions = std::make_index_sequence<detail::expressions_of(Plan::frozen, s)>;
+      return {&detail::bind_map<std::conditional_t<detail::is_boxed(Plan::frozen, s), boxed_map_step<>, map_step<>>>,
+              detail::functions_of_map<Plan, I, expressions>::all};
     }
   }
 };

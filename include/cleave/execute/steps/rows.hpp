@@ -5,7 +5,6 @@
 #include <cleave/distributed/row_lookup.hpp>
 #include <cleave/distributed/row_routes.hpp>
 #include <cleave/execute/bound_step.hpp>
-#include <cleave/kernels/gemm_call.hpp>
 
 #include <utility>
 
@@ -44,21 +43,6 @@ class gather_step final : public bound_step {
 
 namespace detail {
 
-/// Whether the step after a look-up is a product that reads it.
-constexpr bool feeds_product(const program_view& p, std::size_t i) {
-  if (i + 1 >= p.steps.size() || p.steps[i].kind != step_kind::gather) return false;
-  const step& product = p.steps[i + 1];
-  const element e = p.buffers[product.out].type.element;
-  return product.kind == step_kind::gemm && product.pieces == 0 && product.panels == 0 && product.batch.rank > 0 &&
-         (e == element::f32 || e == element::f64) &&
-         (product.in[0] == p.steps[i].out) != (product.in[1] == p.steps[i].out);
-}
-constexpr bool has_indexed_products(const program_view& p) {
-  for (std::size_t i = 0; i < p.steps.size(); ++i)
-    if (feeds_product(p, i)) return true;
-  return false;
-}
-
 template <class T, class I, bool Scatters, bool InProducts>
 [[gnu::cold]] owned<bound_step> bind_rows(const binder& b, const step& s, const void*) {
   const buffer &first = b.operand(s, 0), &indices = b.operand(s, 1), &out = b.result(s);
@@ -78,7 +62,7 @@ struct rows_code {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     using T = element_at<Plan, Plan::frozen.steps[I].out>;
-    constexpr bool in_products = !Scatters && has_library_gemm<T> && has_indexed_products(Plan::frozen);
+    constexpr bool in_products = !Scatters && Plan::frozen.steps[I].feeds_product;
     return {&bind_rows<T, element_at<Plan, Plan::frozen.steps[I].in[1]>, Scatters, in_products>, nullptr};
   }
 };

@@ -59,6 +59,7 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   if (rule.overlap) lowering::overlap_moves(steps, at, rule);
   check(steps);
   program made = lowering::allocate(std::move(steps));
+  lowering::find_lookups_of_products(made);
   // Moves in flight hold memory.
   if (rule.workspace > 0 && rule.overlap && workspace(made, at) > rule.workspace) {
     policy one_by_one = rule;

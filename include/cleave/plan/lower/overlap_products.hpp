@@ -134,4 +134,25 @@ constexpr void overlap_products(emitted& e, const sizes& at, const policy& rule)
     if (steps[i].pieces != 0 && !is_paired(steps, i)) steps[i].pieces = 0;
 }
 
+/// Finds look-ups whose rows the product after them alone reads (step::feeds_product).
+constexpr void find_lookups_of_products(program& p) {
+  step* const steps = p.steps.data();
+  const std::size_t count = p.steps.size();
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    step& s = steps[i];
+    const step& product = steps[i + 1];
+    if (s.kind != step_kind::gather || product.kind != step_kind::gemm || product.pieces != 0 || product.panels != 0 ||
+        product.batch.rank == 0 || (product.in[0] != s.out && product.in[1] != s.out))
+      continue;
+    const buffer& rows = p.buffers[s.out];
+    const element e = rows.type.element;
+    int readers = 0;
+    for (const step& other : p.steps)
+      for (std::uint16_t in : other.in) readers += in == s.out ? 1 : 0;
+    for (const buffer& other : p.buffers) readers += other.form != form::shard && other.of == s.out ? 1 : 0;
+    s.feeds_product = readers == 1 && rows.role == role::workspace && (e == element::f32 || e == element::f64) &&
+                      p.buffers[product.out].type.element == e;
+  }
+}
+
 }}} // namespace cleave::v0::lowering
