@@ -143,6 +143,13 @@ TEST(Explain, ListsThePassesOverMemory) {
              "  " + cleave::detail::grouped(shard + halo) + "    " + cleave::detail::grouped(shard) + "      0\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
 }
+TEST(Explain, CountsTheBoxesOfAPass) {
+  constexpr cleave::function inner([](auto x) { return cleave::interior(2.0f * x, x, 1, batch, embed); });
+  constexpr auto of_inner = cleave::plan<X(X)>(inner);
+  // The interior, the other columns of its rows, and the other rows.
+  expect_has(explain_passes(of_inner), "elementwise in 3 boxes");
+}
+
 TEST(Explain, NamesTheArraysOfEveryPassAndAddsUp) {
   EXPECT_EQ(without_lines(explain_passes(plan, {data = 2, model = 4, batch = 8, embed = 16, hidden = 32}), first_line),
             R"(

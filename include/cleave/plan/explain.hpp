@@ -226,10 +226,9 @@ inline const char* with_others(const step& s) {
 /// A table of every step, one line each: its kind, its operation, the arrays that it reads and writes, and the bytes
 /// that the busiest device reads and writes in its memory and moves. An array is read once, whatever the number of its
 /// elements that one result needs. One line is one pass over memory, which shows needless passes, and may have several
-/// results. Of steps that run a
-/// band of rows at a time, which the kernels decide, a part of these bytes stays in the caches. A copy into memory that
-/// the array already has, or whose names are swapped, is none. The last line has the sums, with the iterations of
-/// loops.
+/// results; its boxes are those of ranges of indices (index_bound). Of steps that run a band of rows at a time, which
+/// the kernels decide, a part of these bytes stays in the caches. A copy into memory that the array already has, or
+/// whose names are swapped, is none. The last line has the sums, with the iterations of loops.
 inline std::string explain_passes(const program_view& p, const sizes& at, const names_of_call& names = {}) {
   constexpr const char* kinds[] = {"elementwise", "reduction", "product", "kernel of yours",
                                    "move",        "exchange",  "look-up", "add rows",
@@ -258,7 +257,9 @@ inline std::string explain_passes(const program_view& p, const sizes& at, const 
       const std::size_t next = as_size(&one - p.steps.data()) + 1;
       results.append(results.empty() ? "" : ", ").append(array_name(p, one.out, next, names));
     }
-    rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s), origin, reads, results,
+    const auto boxes = std::ranges::count(bounds_of(p, s), true, &index_bound::ends);
+    const std::string in_boxes = boxes > 0 ? " in " + std::to_string(boxes) + " boxes" : "";
+    rows.push_back({std::string(kinds[underlying(s.kind)]) + detail::with_others(s) + in_boxes, origin, reads, results,
                     detail::grouped(bytes.read), detail::grouped(bytes.written), detail::grouped(bytes.moved)});
     const std::int64_t times = step_iterations(p, s, at);
     if (in_loops) rows.back().push_back(detail::grouped(times));
