@@ -729,6 +729,30 @@ TEST(Lower, LabelsAreMarkedInThePlan) {
   EXPECT_EQ(sum_of([](auto v, auto k) { return v + one_hot<float>(k, embed); }), std::pair(1, false));
 }
 
+TEST(Lower, CornersOfShardedFieldsAreReadAtOnceIfThatIsFaster) {
+  // A mirrored field, read in a corner. At once it has more neighbours. In two steps, a value is stored between them.
+  const auto made = [](std::int64_t length) {
+    recorder in{layout_named({}).mesh};
+    const dim_ref rows{"rows", length}, columns{"columns", length};
+    const spec where = layout_named({{rows, x}, {columns, y}});
+    const value a = in.input(element::f64, where);
+    const auto mirrored = [](const value& v, dim_ref d) {
+      return select(iota(v, d) < 1, -shift(v, d, 1, border::reflect), shift(v, d, 1, border::reflect));
+    };
+    in.output(a + mirrored(mirrored(a, rows), columns), element::f64, where);
+    const graph g = in.take();
+    const program p = partition(g, sizes_for(g), policy::time());
+    EXPECT_TRUE(p.found.ok());
+    return p;
+  };
+  const program large = made(4096), small = made(16);
+  EXPECT_EQ(results_of_passes(large), std::vector<std::size_t>{1});
+  EXPECT_EQ(std::ranges::count(large.steps, step_kind::exchange, &step::kind), 1);
+  // Lines of a shard are in memory, no shard is.
+  EXPECT_LT(workspace(large, sizes_for(large)), 8 * (4096 / 4) * (4096 / 2) / 100);
+  EXPECT_EQ(std::ranges::count(small.steps, step_kind::exchange, &step::kind), 2);
+}
+
 TEST(Lower, IndicesThatMeetValuesStayAlone) {
   lowered l;
   const named_dims where{{batch, x}, {embed, ""}};

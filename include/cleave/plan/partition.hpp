@@ -27,13 +27,32 @@ constexpr void adopt_result_order(graph& g) {
   }
 }
 
-/// Remaps in a row as one send elements once, but to more devices: as several if that is cheaper.
+/// The seconds in which a device stores what remaps take, at least, and reads it again. A byte through memory takes as
+/// long as about ten flops, on processors and on devices.
+constexpr double storing_for_remaps(const graph& g, const sizes& at, const policy& rule) {
+  indexed_vector<std::uint8_t> taken(g.nodes.size(), 0);
+  double seconds = 0;
+  for (const node& n : g.nodes)
+    for (int k = 0; k < n.arity && n.maps != 0; ++k) {
+      const node& v = g.nodes[n.in[k]];
+      if (v.arity == 0 || taken[n.in[k]]++ != 0) continue;
+      const auto all = shape_of(v.type, at).elements() * size_of(v.type.element) * iterations_of(g.loops, v.loop, at);
+      seconds += 2 * 10 * rule.flop * static_cast<double>(all);
+    }
+  for (int a = 0; a < g.mesh.size(); ++a) seconds /= static_cast<double>(at.axes[a]);
+  return seconds;
+}
+
+/// Remaps in a row as one send elements once, but to more devices, and store no value between them: as several if that
+/// is cheaper.
 constexpr void keep_apart_if_cheaper(const graph& recorded, graph& g, choice& chosen, const sizes& hints,
                                      const policy& rule) {
   graph apart = simplify(recorded, false);
   adopt_result_order(apart);
+  const double stored = storing_for_remaps(apart, hints, rule) - storing_for_remaps(g, hints, rule);
+  if (chosen.found.ok() && chosen.score <= stored) return;
   choice other = choose(apart, hints, rule);
-  if (!other.found.ok() || (chosen.found.ok() && chosen.score <= other.score)) return;
+  if (!other.found.ok() || (chosen.found.ok() && chosen.score <= other.score + stored)) return;
   g = std::move(apart);
   chosen = std::move(other);
 }
@@ -50,8 +69,7 @@ constexpr program partition(const graph& recorded, const sizes& hints, const pol
   graph g = simplify(recorded);
   detail::adopt_result_order(g);
   none.found = {fault::internal, {}, "partition"};
-  if (!verify(recorded) || !verify(g)) return none;
-  if (!std::is_constant_evaluated() && !verify_ops(g)) return none;
+  if (!verify(recorded) || !verify(g) || (!std::is_constant_evaluated() && !verify_ops(g))) return none;
   const bool composed = g.maps.size() > recorded.maps.size();
   choice chosen = choose(g, hints, rule);
   if (composed) detail::keep_apart_if_cheaper(recorded, g, chosen, hints, rule);

@@ -228,9 +228,7 @@ constexpr void find_region_readers(fusing& s) {
 
 /// Finds the values of stencils, whose operands are no operands of the step once they are fused.
 constexpr void find_stencils(fusing& s) {
-  bool any = false;
-  for (const shared_region& r : s.p.regions.all) any = any || r.halo;
-  if (!any) return;
+  if (std::ranges::none_of(s.p.regions.all, &shared_region::halo)) return;
   s.in_stencil.assign(s.p.values.size(), 0);
   for (std::size_t i = 0; i < s.p.values.size(); ++i) {
     const partitioned_value& v = s.p.values[i];

@@ -76,11 +76,7 @@ class pass_joining {
     if (s.kind != step_kind::map || s.keeps || s.loop.rank == 0 || s.in.empty()) return false;
     const buffer& out = at(s.out);
     if (out.form != form::shard || !same_order(out.type, s.loop)) return false;
-    const fused_op* const ops = e_.made.fused_ops.data() + s.first_op;
-    if (copies(s)) return false;
-    for (std::size_t t = 0; t < s.ops; ++t)
-      if (rules::is_index(ops[t].code)) return compares_integers(ops, s.ops);
-    return true;
+    return !copies(s) && (indices_of(s) == 0 || compares_integers(e_.made.fused_ops.data() + s.first_op, s.ops));
   }
   /// Whether the integers of an expression are indices and numbers: none is loaded or converted.
   constexpr bool compares_integers(const fused_op* ops, std::size_t count) const {
@@ -219,7 +215,7 @@ class pass_joining {
       const bool known = head.in.contains(b);
       if (!known) ++loads;
       if (!is_array(b)) continue;
-      if (!known && !touches_array(head, memory_of(b))) ++arrays;
+      if (!known && !touches_array(head, head.in.count, memory_of(b))) ++arrays;
       else if (at(b).type.set() == s.loop.set()) ++shared;
     }
     const std::size_t results = pass_.end - pass_.first + next.end - next.first - passed_on;
@@ -255,20 +251,17 @@ class pass_joining {
     const buffer& x = at(b);
     return x.type.rank > 0 && !(x.form == form::view && at(x.of).form == form::halo);
   }
-  constexpr bool touches_array(const step& s, std::size_t memory) const {
-    for (std::size_t k = 0; k < s.in.count; ++k)
+  /// Whether one of the first `count` operands is in an array.
+  constexpr bool touches_array(const step& s, std::size_t count, std::size_t memory) const {
+    for (std::size_t k = 0; k < count; ++k)
       if (is_array(s.in.items[k]) && memory_of(s.in.items[k]) == memory) return true;
     return false;
   }
   /// Different arrays among the operands of a step.
   constexpr std::size_t arrays_of(const step& s) const {
     std::size_t n = 0;
-    for (std::size_t k = 0; k < s.in.count; ++k) {
-      bool again = !is_array(s.in.items[k]);
-      for (std::size_t l = 0; l < k && !again; ++l)
-        again = is_array(s.in.items[l]) && memory_of(s.in.items[l]) == memory_of(s.in.items[k]);
-      n += again ? 0 : 1;
-    }
+    for (std::size_t k = 0; k < s.in.count; ++k)
+      n += is_array(s.in.items[k]) && !touches_array(s, k, memory_of(s.in.items[k])) ? 1u : 0u;
     return n;
   }
   /// Whether the operands of a step that have the memory of the result of another one are read element by element.
