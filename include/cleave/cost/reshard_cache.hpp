@@ -85,10 +85,13 @@ class reshard_cache {
 
   /// The same for exchanges, by the first map of the node and the axes on both sides; -1 if it is not known yet.
   constexpr double* exchange(std::uint16_t map, const strategy& s) {
-    for (std::size_t i = 0; i < exchanges_.size(); ++i)
-      if (exchanges_.at[i].map == map && exchanges_.at[i].how.divides_like(s)) return &exchanges_.at[i].score;
-    exchanges_.push_back({map, s, -1});
-    return &exchanges_.at[exchanges_.size() - 1].score;
+    if (map >= exchange_heads_.size()) exchange_heads_.resize(2 * std::size_t{map} + 64, 0);
+    std::uint32_t& head = exchange_heads_.at[map];
+    for (std::uint32_t k = head; k != 0; k = exchanges_.at[k - 1].next)
+      if (exchanges_.at[k - 1].how.divides_like(s)) return &exchanges_.at[k - 1].score;
+    exchanges_.push_back({s, -1, head});
+    head = static_cast<std::uint32_t>(exchanges_.size());
+    return &exchanges_.at[head - 1].score;
   }
 
  private:
@@ -106,17 +109,17 @@ class reshard_cache {
     std::uint32_t kind, next;
   };
   struct exchange_score {
-    std::uint16_t map;
     strategy how;
     double score;
+    std::uint32_t next;
   };
   const sizes& at_;
   const policy& rule_;
   indexed_vector<shape_kind> kinds_{};
   indexed_vector<known> known_{};
   indexed_vector<exchange_score> exchanges_{};
-  /// By bucket, counted from 1.
-  indexed_vector<std::uint32_t> heads_{}, kind_heads_{};
+  /// By bucket and by map, counted from 1.
+  indexed_vector<std::uint32_t> heads_{}, kind_heads_{}, exchange_heads_{};
 };
 
 }}} // namespace cleave::v0::planner

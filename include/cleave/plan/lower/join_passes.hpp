@@ -59,14 +59,13 @@ class pass_joining {
   constexpr void count_uses() {
     reads_.assign(e_.storages.size(), 0);
     writes_.assign(e_.storages.size(), 0);
-    std::size_t *const reads = reads_.data(), *const writes = writes_.data();
-    const std::size_t* const memory = e_.memory.data();
-    const step* const steps = steps_.data();
-    const std::size_t count = steps_.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < steps[i].in.count; ++k) ++reads[memory[steps[i].in.items[k]]];
-      if (cleave::writes(steps[i])) ++writes[memory[steps[i].out]];
+    for (const step& s : steps_) {
+      for (std::size_t k = 0; k < s.in.count; ++k) ++reads_.at[e_.memory.at[s.in.items[k]]];
+      if (cleave::writes(s)) ++writes_.at[e_.memory.at[s.out]];
     }
+    arrays_.reserve(e_.made.buffers.size());
+    for (const buffer& x : e_.made.buffers)
+      arrays_.push_back(x.type.rank > 0 && !(x.form == form::view && at(x.of).form == form::halo) ? 1 : 0);
   }
 
   /// Whether a step is a map to a shard that computes something, or a pass of such. Other expressions with indices than
@@ -214,7 +213,7 @@ class pass_joining {
       if (is_made(b)) continue;
       const bool known = head.in.contains(b);
       if (!known) ++loads;
-      if (!is_array(b)) continue;
+      if (arrays_.at[b] == 0) continue;
       if (!known && !touches_array(head, head.in.count, memory_of(b))) ++arrays;
       else if (at(b).type.set() == s.loop.set()) ++shared;
     }
@@ -246,34 +245,30 @@ class pass_joining {
       if (steps_.at[m].out == b) return true;
     return false;
   }
-  /// Whether an operand counts as an array. A halo counts as its shard, which is an operand too.
-  constexpr bool is_array(std::uint16_t b) const {
-    const buffer& x = at(b);
-    return x.type.rank > 0 && !(x.form == form::view && at(x.of).form == form::halo);
-  }
   /// Whether one of the first `count` operands is in an array.
   constexpr bool touches_array(const step& s, std::size_t count, std::size_t memory) const {
     for (std::size_t k = 0; k < count; ++k)
-      if (is_array(s.in.items[k]) && memory_of(s.in.items[k]) == memory) return true;
+      if (arrays_.at[s.in.items[k]] != 0 && e_.memory.at[s.in.items[k]] == memory) return true;
     return false;
   }
   /// Different arrays among the operands of a step.
   constexpr std::size_t arrays_of(const step& s) const {
     std::size_t n = 0;
     for (std::size_t k = 0; k < s.in.count; ++k)
-      n += is_array(s.in.items[k]) && !touches_array(s, k, memory_of(s.in.items[k])) ? 1u : 0u;
+      n += arrays_.at[s.in.items[k]] != 0 && !touches_array(s, k, memory_of(s.in.items[k])) ? 1u : 0u;
     return n;
   }
   /// Whether the operands of a step that have the memory of the result of another one are read element by element.
   constexpr bool overwrites_in_place(const step& reader, const step& writer) const {
-    const buffer& out = at(writer.out);
-    const std::size_t memory = memory_of(writer.out);
+    // Constant evaluation pays for each call, and this is asked of all pairs of maps.
+    const buffer *const all = e_.made.buffers.data(), &out = all[writer.out];
+    const std::size_t *const home = e_.memory.data(), memory = home[writer.out];
     for (std::size_t k = 0; k < reader.in.count; ++k) {
       const std::uint16_t b = reader.in.items[k];
-      const buffer& x = at(b);
-      if (x.form == form::view && memory_of(x.of) == memory) return false;
-      if (x.form == form::view && at(x.of).form == form::halo && memory_of(at(x.of).of) == memory) return false;
-      if (b == writer.out || memory_of(b) != memory) continue;
+      const buffer& x = all[b];
+      if (x.form == form::view && home[x.of] == memory) return false;
+      if (x.form == form::view && all[x.of].form == form::halo && home[all[x.of].of] == memory) return false;
+      if (b == writer.out || home[b] != memory) continue;
       if (x.form != form::shard || !same_order(x.type, out.type) || x.type.element != out.type.element ||
           x.where != out.where)
         return false;
@@ -432,6 +427,8 @@ class pass_joining {
   indexed_vector<std::size_t> after_{}, before_{};
   /// By memory: how many steps read it, of which a pass is one, and how many write it.
   indexed_vector<std::size_t> reads_{}, writes_{};
+  /// By buffer: whether it counts as an array among operands. A halo counts as its shard, which is an operand too.
+  indexed_vector<std::uint8_t> arrays_{};
   /// Buffers that no step writes any more; they name the memory of another one.
   struct gone_buffer {
     std::uint16_t buffer, instead;
