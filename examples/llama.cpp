@@ -6,11 +6,13 @@
 #include "llama.hpp"
 #include "llama_files.hpp"
 #include "progress.hpp"
-#include "sampling.hpp"
 #if defined(CLEAVE_HDF5)
 #include "hdf5_file.hpp"
 #endif
 
+#include <cleave/nn/decoding.hpp>
+
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <random>
@@ -29,10 +31,16 @@ constexpr std::string_view usage =
     "  --temperature T  0: always the likeliest token (0.8)\n"
     "  --top-k N        choose among the N likeliest tokens; 0: all (0)\n"
     "  --top-p P        choose among the likeliest tokens that have a share P together (0.9)\n"
+    "  --repetition X   makes tokens that were there less likely; 1: not (1)\n"
     "  --seed N         of the choices (0)\n"
+    "  --stop TEXT      ends a text before it; may be given several times\n"
+    "  --beams N        search for the likeliest texts, N at a time, instead of choosing by chance\n"
+    "  --length X       likelier: texts with a higher log p / length^X, with --beams (0)\n"
     "  --mesh DxM       processes along data x model (as square as possible)\n"
     "  --log FILE       a CSV file for the seconds of each token\n"
-    "  --check          compute all scores again at once, and fail if they differ from those of the cache by 1e-4\n"
+    "  --check          compute all scores again at once, and fail if they differ from those of the cache by 1e-4; "
+    "with\n"
+    "                   enough beams for all texts compare with all of them\n"
     "  --input FILE     an HDF5 file with token_ids and scores to compare with; needs HDF5\n"
     "  --plan           show the plan of a token\n";
 
@@ -79,6 +87,15 @@ class decoder {
     step<true>(weights_, cache_, filled(ids), begin_, next_, room_, config_.all).into(scores, cache_);
     next_ += static_cast<std::int32_t>(length);
     return scores.to_global();
+  }
+  /// Goes on with other sequences: each with what the one of this number has read.
+  void reorder(const std::vector<std::int32_t>& parents) {
+    bool same = true;
+    for (std::size_t i = 0; i < parents.size(); ++i) same = same && parents[i] == static_cast<std::int32_t>(i);
+    if (same) return;
+    places from(grid_, {count_});
+    from.fill_by([&](const auto& at) { return parents[static_cast<std::size_t>(at[0])]; });
+    reordered(cache_, from).into(cache_);
   }
   std::string plan(std::int64_t room) const {
     constexpr auto made = cleave::plan<std::tuple<last_scores, cache>(weights<>, cache, tokens, places, std::int32_t,
@@ -161,71 +178,99 @@ int compare(decoder& model, const std::string& path, bool speaks) {
 
 struct choices {
   std::int64_t steps = 0;
-  examples::sampling how{};
+  nn::sampling how{};
   std::uint64_t seed = 0;
+  std::vector<std::string> stops{};
+  std::int64_t beams = 0;
+  double length = 0;
   bool checks = false, shows_plan = false;
 };
+
+/// Prompts that end at the same index of the cache: shorter ones begin later.
+struct aligned {
+  aligned(const std::vector<std::vector<std::int32_t>>& prompts, std::int64_t steps, std::int64_t positions) {
+    for (const auto& p : prompts) longest = std::max(longest, p.size());
+    room = std::min(static_cast<std::int64_t>(longest) + steps, positions);
+    if (static_cast<std::int64_t>(longest) >= room)
+      throw std::runtime_error("llama: the prompt has " + std::to_string(longest) + " tokens, but the model has only " +
+                               std::to_string(positions) + " positions");
+    for (const auto& p : prompts) {
+      begins.push_back(static_cast<std::int32_t>(longest - p.size()));
+      texts.emplace_back(longest - p.size(), p[0]);
+      texts.back().insert(texts.back().end(), p.begin(), p.end());
+    }
+  }
+  std::vector<std::int32_t> ids() const {
+    std::vector<std::int32_t> all;
+    for (const auto& t : texts) all.insert(all.end(), t.begin(), t.end());
+    return all;
+  }
+  /// The tokens of a text without what fills it up.
+  std::span<const std::int32_t> own(std::size_t s) const {
+    return std::span<const std::int32_t>(texts[s]).subspan(static_cast<std::size_t>(begins[s]));
+  }
+  std::int64_t added() const { return room - static_cast<std::int64_t>(longest); }
+
+  std::vector<std::vector<std::int32_t>> texts{};
+  std::vector<std::int32_t> begins{};
+  std::size_t longest = 0;
+  std::int64_t room = 0;
+};
+
+/// What a token stands for, after the one before it.
+std::string text_of(const std::optional<token_table>& words, std::int32_t token, std::int32_t before) {
+  return words ? words->text(token, before) : std::to_string(token) + " ";
+}
 
 /// Goes on with the prompts, and writes the first text as it comes. True if a check finds nothing wrong.
 bool generate(decoder& model, const std::vector<std::vector<std::int32_t>>& prompts,
               const std::optional<token_table>& words, const choices& c, examples::csv_log& log, bool speaks) {
   const std::size_t count = prompts.size();
-  std::size_t longest = 0;
-  for (const auto& p : prompts) longest = std::max(longest, p.size());
-  const std::int64_t room = std::min(static_cast<std::int64_t>(longest) + c.steps, model.config().positions);
-  if (static_cast<std::int64_t>(longest) >= room)
-    throw std::runtime_error("llama: the prompt has " + std::to_string(longest) + " tokens, but the model has only " +
-                             std::to_string(model.config().positions) + " positions");
-  // Shorter prompts begin later, so that all end at the same index of the cache.
-  std::vector<std::vector<std::int32_t>> texts;
-  std::vector<std::int32_t> begins, ids;
-  for (const auto& p : prompts) {
-    begins.push_back(static_cast<std::int32_t>(longest - p.size()));
-    texts.emplace_back(longest - p.size(), p[0]);
-    texts.back().insert(texts.back().end(), p.begin(), p.end());
-    ids.insert(ids.end(), texts.back().begin(), texts.back().end());
-  }
+  aligned all(prompts, c.steps, model.config().positions);
+  std::vector<std::int32_t> ids = all.ids();
   model.check(ids);
-  model.begin(room, begins);
-  if (speaks && c.shows_plan) std::printf("\n%s\n", model.plan(room).c_str());
+  model.begin(all.room, all.begins);
+  if (speaks && c.shows_plan) std::printf("\n%s\n", model.plan(all.room).c_str());
 
-  const auto say = [&](const std::vector<std::int32_t>& text, std::size_t from) {
-    if (!speaks) return;
-    for (std::size_t i = from; i < text.size(); ++i)
-      std::printf("%s", words ? words->text(text[i], i > 0 ? text[i - 1] : 0).c_str()
-                              : (std::to_string(text[i]) + " ").c_str());
-    std::fflush(stdout);
+  std::vector<nn::text_stream<>> streams(count, nn::text_stream<>(c.stops));
+  std::vector<std::string> later(count);
+  const auto say = [&](std::size_t s, const std::string& text) {
+    if (s > 0) later[s] += text;
+    else if (speaks) std::printf("%s", text.c_str()), std::fflush(stdout);
   };
+  for (std::size_t s = 0; s < count; ++s)
+    for (std::size_t i = words ? 1 : 0; i < prompts[s].size(); ++i)
+      say(s, text_of(words, prompts[s][i], i > 0 ? prompts[s][i - 1] : 0));
   std::mt19937_64 random(c.seed);
   std::vector<std::vector<float>> seen(count);
-  say(prompts[0], words ? 1 : 0);
   const double start = MPI_Wtime();
   double after_prompt = start;
   std::int64_t made = 0;
-  for (std::int64_t step = 0; step < room - static_cast<std::int64_t>(longest); ++step) {
+  bool ended = false;
+  for (std::int64_t step = 0; step < all.added() && !ended; ++step) {
     const double before = MPI_Wtime();
     const std::vector<float> scores = model.last(ids);
     log.write({static_cast<double>(step + 1), MPI_Wtime() - before});
     if (step == 0) after_prompt = MPI_Wtime();
     ids.clear();
+    ended = true;
     const std::size_t vocabulary_size = scores.size() / count;
     for (std::size_t s = 0; s < count; ++s) {
       const std::span<const float> own(&scores[s * vocabulary_size], vocabulary_size);
       if (c.checks) seen[s].insert(seen[s].end(), own.begin(), own.end());
-      ids.push_back(c.how.choose(own, random));
-      texts[s].push_back(ids.back());
+      ids.push_back(c.how.choose(own, random, all.own(s)));
+      // The token that begins a text also ends it. Texts that have ended go on unseen.
+      if (words && (ids[s] == 1 || ids[s] == 2)) say(s, streams[s].rest());
+      say(s, streams[s].push(text_of(words, ids[s], all.texts[s].back())));
+      all.texts[s].push_back(ids[s]);
+      ended = ended && streams[s].ended();
     }
     ++made;
-    say(texts[0], texts[0].size() - 1);
-    // The token that begins a text also ends it.
-    if (words && count == 1 && (ids[0] == 1 || ids[0] == 2)) break;
   }
+  for (std::size_t s = 0; s < count; ++s) say(s, streams[s].rest());
   const double seconds = MPI_Wtime() - after_prompt;
   if (speaks) std::printf("\n");
-  for (std::size_t s = 1; s < count; ++s) {
-    say(texts[s], static_cast<std::size_t>(begins[s]) + (words ? 1 : 0));
-    if (speaks) std::printf("\n");
-  }
+  for (std::size_t s = 1; s < count && speaks; ++s) std::printf("%s\n", later[s].c_str());
   if (speaks && made > 1)
     std::printf("prompt in %.3f s, then %.1f tokens/s\n", after_prompt - start,
                 static_cast<double>((made - 1) * static_cast<std::int64_t>(count)) / seconds);
@@ -233,18 +278,102 @@ bool generate(decoder& model, const std::vector<std::vector<std::int32_t>>& prom
 
   // All at once: the scores after the last token of the prompt and after each that was added but the last.
   std::vector<std::int32_t> whole;
-  const std::size_t length = texts[0].size() - 1;
-  for (const auto& t : texts) whole.insert(whole.end(), t.begin(), t.end() - 1);
-  model.begin(static_cast<std::int64_t>(length), begins);
+  const std::size_t length = all.texts[0].size() - 1;
+  for (const auto& t : all.texts) whole.insert(whole.end(), t.begin(), t.end() - 1);
+  model.begin(static_cast<std::int64_t>(length), all.begins);
   const std::vector<float> full = model.all(whole);
   const std::size_t vocabulary_size = full.size() / (count * length);
   double worst = 0;
   for (std::size_t s = 0; s < count; ++s) {
-    const auto first = full.begin() + static_cast<std::ptrdiff_t>((s * length + longest - 1) * vocabulary_size);
+    const auto first = full.begin() + static_cast<std::ptrdiff_t>((s * length + all.longest - 1) * vocabulary_size);
     worst = std::max(worst, difference(seen[s], std::vector<float>(first, first + std::ssize(seen[s]))));
   }
   if (speaks) std::printf("llama: cached scores differ from the full forward pass by %.3g\n", worst);
   return worst <= 1e-4;
+}
+
+/// The logarithms of the probabilities of texts of one length after a prompt, each read as a whole.
+std::vector<double> log_p_of(decoder& model, const std::vector<std::int32_t>& prompt,
+                             const std::vector<std::vector<std::int32_t>>& texts) {
+  std::vector<std::int32_t> ids;
+  const std::size_t added = texts[0].size(), length = prompt.size() + added - 1;
+  for (const auto& t : texts) {
+    ids.insert(ids.end(), prompt.begin(), prompt.end());
+    ids.insert(ids.end(), t.begin(), t.end() - 1);
+  }
+  model.begin(static_cast<std::int64_t>(length), std::vector<std::int32_t>(texts.size(), 0));
+  const std::vector<float> scores = model.all(ids);
+  const std::size_t words = scores.size() / (texts.size() * length);
+  std::vector<double> made;
+  for (std::size_t t = 0; t < texts.size(); ++t) {
+    made.push_back(0);
+    for (std::size_t i = 0; i < added; ++i) {
+      const std::span<const float> own(&scores[(t * length + prompt.size() - 1 + i) * words], words);
+      double total = 0;
+      for (const float s : own) total += std::exp(static_cast<double>(s));
+      made.back() += static_cast<double>(own[static_cast<std::size_t>(texts[t][i])]) - std::log(total);
+    }
+  }
+  return made;
+}
+/// Whether no text of so many tokens is likelier than the one that was found, and that one as likely as it was found
+/// to be.
+bool likeliest(decoder& model, const std::vector<std::int32_t>& prompt, const nn::beam_text& found, bool speaks) {
+  std::vector<std::vector<std::int32_t>> all(1);
+  const auto words = static_cast<std::int32_t>(model.config().vocabulary);
+  for (std::size_t i = 0; i < found.tokens.size(); ++i) {
+    std::vector<std::vector<std::int32_t>> longer;
+    for (const auto& t : all)
+      for (std::int32_t w = 0; w < words; ++w) longer.push_back(t), longer.back().push_back(w);
+    all = std::move(longer);
+  }
+  const std::vector<double> log_p = log_p_of(model, prompt, all);
+  const auto best = static_cast<std::size_t>(std::max_element(log_p.begin(), log_p.end()) - log_p.begin());
+  const double off = std::fabs(log_p[best] - found.log_p);
+  const bool same = all[best] == found.tokens && off <= 1e-4;
+  if (speaks)
+    std::printf("llama: the likeliest of all %zu texts %s, log p differs by %.3g\n", all.size(),
+                same ? "was found" : "is another one", off);
+  return same;
+}
+
+/// Searches for the likeliest texts that go on with the prompts. True if a check finds nothing wrong.
+bool search(decoder& model, const std::vector<std::vector<std::int32_t>>& prompts,
+            const std::optional<token_table>& words, const choices& c, bool speaks) {
+  std::vector<std::vector<std::int32_t>> rows;
+  for (const auto& p : prompts) rows.insert(rows.end(), static_cast<std::size_t>(c.beams), p);
+  const aligned all(rows, c.steps, model.config().positions);
+  std::vector<std::int32_t> ids = all.ids();
+  model.check(ids);
+  model.begin(all.room, all.begins);
+  nn::beam_search found(std::ssize(prompts), {c.beams, all.added(), words ? 2 : -1, c.length, c.how.repetition});
+  const double start = MPI_Wtime();
+  std::int64_t made = 0;
+  for (;; ++made) {
+    found.advance(model.last(ids));
+    if (found.done()) break;
+    model.reorder(found.parents());
+    ids = found.tokens();
+  }
+  if (speaks)
+    std::printf("%lld steps of %zu rows in %.3f s\n", static_cast<long long>(made + 1), rows.size(),
+                MPI_Wtime() - start);
+  bool right = true;
+  for (std::size_t p = 0; p < prompts.size(); ++p) {
+    const std::vector<nn::beam_text>& texts = found.texts(static_cast<std::int64_t>(p));
+    for (std::size_t i = 0; i < std::min(texts.size(), std::size_t{4}) && speaks; ++i) {
+      nn::text_stream<> stream(c.stops);
+      std::string text;
+      std::int32_t before = prompts[p].back();
+      for (const std::int32_t token : texts[i].tokens) {
+        if (!words || token != 2) text += stream.push(text_of(words, token, before));
+        before = token;
+      }
+      std::printf("%.4f %s\n", texts[i].score, (text + stream.rest()).c_str());
+    }
+    if (c.checks) right = likeliest(model, prompts[p], texts[0], speaks) && right;
+  }
+  return right;
 }
 
 int run(examples::options& given, int ranks, bool speaks) {
@@ -254,8 +383,11 @@ int run(examples::options& given, int ranks, bool speaks) {
   choices c;
   c.steps = given.number("--steps", std::int64_t{64});
   c.how = {given.number_or_zero("--temperature", 0.8), given.number_or_zero("--top-k", std::int64_t{0}),
-           given.number("--top-p", 0.9)};
+           given.number("--top-p", 0.9), given.number("--repetition", 1.0)};
   c.seed = given.number_or_zero("--seed", std::uint64_t{0});
+  c.beams = given.number_or_zero("--beams", std::int64_t{0});
+  c.length = given.number_or_zero("--length", 0.0);
+  for (std::string t = given.text("--stop"); !t.empty(); t = given.text("--stop")) c.stops.push_back(t);
   c.checks = given.flag("--check");
   c.shows_plan = given.flag("--plan");
   std::vector<std::string> texts;
@@ -287,7 +419,9 @@ int run(examples::options& given, int ranks, bool speaks) {
       for (const std::string& t : texts) prompts.push_back(words->tokens(t));
     });
   }
-  return generate(model, prompts, words, c, log, speaks) ? 0 : 1;
+  const bool right = c.beams > 0 ? search(model, prompts, words, c, speaks)
+                                 : generate(model, prompts, words, c, log, speaks);
+  return right ? 0 : 1;
 }
 
 } // namespace llama

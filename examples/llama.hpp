@@ -8,6 +8,7 @@
 #include <cleave/cleave.hpp>
 #include <cleave/io/arrays.hpp>
 #include <cleave/nn/blocks.hpp>
+#include <cleave/nn/decoding.hpp>
 #include <cleave/nn/embedding.hpp>
 #include <cleave/nn/feed_forward.hpp>
 #include <cleave/nn/normalization.hpp>
@@ -132,5 +133,10 @@ inline constexpr auto step =
                  cleave::expect<source, 1024>{}, cleave::expect<layer, 32>{}, cleave::expect<embed, 4096>{},
                  cleave::expect<heads, 8>{}, cleave::expect<group, 4>{}, cleave::expect<head, 128>{},
                  cleave::expect<hidden, 14336>{}, cleave::expect<vocabulary, 128256>{});
+
+/// The cache for sequences in another order.
+inline constexpr cleave::function reordered([](const auto& so_far, const auto& from) {
+  return nn::reordered(so_far, sequence, from);
+});
 
 } // namespace llama

@@ -14,6 +14,7 @@
 #include "train_lm/corpus.hpp"
 #include "train_lm/language_model.hpp"
 
+#include <cleave/nn/decoding.hpp>
 #include <cleave/optim/schedule.hpp>
 
 #include <cmath>
@@ -73,19 +74,6 @@ double validation(language_model& model, const corpus& text, const settings& s) 
   return total / static_cast<double>(batches);
 }
 
-/// A byte by the probabilities that the scores give. All ranks have the same scores and the same random numbers, so all
-/// choose the same.
-unsigned char chosen(const std::vector<float>& scores, double temperature, std::mt19937_64& random) {
-  const auto most = std::max_element(scores.begin(), scores.end());
-  if (temperature == 0) return static_cast<unsigned char>(most - scores.begin());
-  std::vector<double> up_to;
-  double total = 0;
-  for (float score : scores) up_to.push_back(total += std::exp(static_cast<double>(score - *most) / temperature));
-  const double at = static_cast<double>(random() >> 11) * 0x1p-53 * total;
-  const auto found = std::upper_bound(up_to.begin(), up_to.end() - 1, at);
-  return static_cast<unsigned char>(found - up_to.begin());
-}
-
 /// Goes on with a text, byte by byte. Each is foretold from as many bytes before it as the model has positions. The
 /// window is computed anew for each: simple, and one plan, at the price of a forward pass a byte.
 void sample(language_model& model, const settings& s, std::string text, std::int64_t count, double temperature,
@@ -99,7 +87,8 @@ void sample(language_model& model, const settings& s, std::string text, std::int
       const std::int64_t at = begin + position;
       return at < size ? static_cast<std::int32_t>(static_cast<unsigned char>(text[static_cast<std::size_t>(at)])) : 0;
     };
-    const unsigned char next = chosen(model.scores(byte, size - begin - 1), temperature, random);
+    const auto next = static_cast<unsigned char>(
+        cleave::nn::sampling{temperature}.choose(model.scores(byte, size - begin - 1), random));
     text.push_back(static_cast<char>(next));
     // A terminal is spared the control characters that an untrained model makes.
     const bool plain = next >= 32 || next == '\n' || next == '\t';

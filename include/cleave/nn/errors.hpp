@@ -13,5 +13,9 @@ inline constexpr text<1> size_missing{"no size was given for dim '{dim}'"};
 /// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
 /// stage are idle.
 inline constexpr text<2> stages_unequal{"{layers} layers cannot be divided into {stages} stages of equal length"};
+/// mend: Give as many scores for each row, prompts * beams rows one after the other, and at least one prompt, beam and
+/// step.
+inline constexpr text<3> beams_unequal{
+    "for {prompts} prompts with {beams} beams, {scores} scores are not as many for each beam"};
 
 }}} // namespace cleave::v0::wording
