@@ -9,7 +9,7 @@ option(CLEAVE_HEADERS_ALONE "Compile each header without a precompiled header" O
 
 set(core_rooms base mesh layout type graph ops record cost program rules autodiff expr propagate plan study simulate files show nn optim solve stencil)
 # Of these rooms, what makes tensors.
-set(with_tensors cleave/nn/parameters.hpp)
+set(with_tensors cleave/nn/initial_values.hpp cleave/nn/parameters.hpp)
 
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/include/cleave/*.hpp")
 if(NOT TARGET Cleave::fft)

@@ -10,6 +10,8 @@ namespace cleave { inline namespace v0 { namespace wording {
 
 /// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
 inline constexpr text<1> size_missing{"no size was given for dim '{dim}'"};
+/// mend: Add a rule whose pattern fits the name; {"*", nn::zeros} fits all that are left.
+inline constexpr text<1> no_initializer{"no rule of the initial values fits the name '{name}'"};
 /// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
 /// stage are idle.
 inline constexpr text<2> stages_unequal{"{layers} layers cannot be divided into {stages} stages of equal length"};
