@@ -225,6 +225,7 @@ class remap_adjoint {
   constexpr value taken_back(const indexed_vector<back>& ways, const tensor_type& to) {
     tensor_type type = in_.at(g_).type;
     dim_set windows = 0;
+    bool folds = false;
     indexed_vector<dim_map> maps;
     std::array<value, 2> args{g_, value{}};
     std::size_t arity = 1;
@@ -233,6 +234,7 @@ class remap_adjoint {
         if (type[i] == b.map.from) type.dims[i] = b.map.to;
       dim_map m = b.map;
       if (m.window != no_dim && !to.has(m.window)) windows |= dim_bit(m.window);
+      folds = folds || (m.window != no_dim && type.has(m.window));
       // A window that the operand has too is there again in its cotangent.
       if (m.window != no_dim && !type.has(m.window)) type.append(m.window);
       if (m.at_run_time != 0) {
@@ -242,7 +244,8 @@ class remap_adjoint {
       }
       maps.push_back(m);
     }
-    const op code = windows != 0 || n_.code == op::fold_windows ? op::fold_windows
+    // What is the same for all elements of a window lacks its dim, and is seen through windows.
+    const op code = windows != 0 || n_.code == op::fold_windows ? (folds ? op::fold_windows : op::windows)
                     : n_.code == op::concat                     ? op::slice
                     : n_.code == op::dynamic_pad                ? op::dynamic_slice
                                                                 : n_.code;
