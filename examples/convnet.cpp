@@ -9,6 +9,8 @@
 #include "options.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/nn/convolution.hpp>
+#include <cleave/nn/parameters.hpp>
 #include <cleave/optim/sgd.hpp>
 
 #include <array>
@@ -21,6 +23,8 @@
 #include <vector>
 
 namespace convnet {
+
+namespace nn = cleave::nn;
 
 inline constexpr cleave::axis<"y"> ay;
 inline constexpr cleave::axis<"x"> ax;
@@ -47,28 +51,20 @@ using Number = cleave::tensor<float, mesh()>;
 
 template <template <class, auto> class Tensor = cleave::tensor>
 struct weights {
-  Tensor<float, mesh(kr, kc, feature)> first;
-  Tensor<float, mesh(feature)> first_bias;
-  Tensor<float, mesh(kr, kc, feature, shape)> second;
-  Tensor<float, mesh(shape)> second_bias;
-  Tensor<float, mesh(half_row, half_col, shape, digit)> dense;
-  Tensor<float, mesh(digit)> dense_bias;
+  nn::linear_weights<Tensor<float, mesh(kr, kc, feature)>, Tensor<float, mesh(feature)>> first;
+  nn::linear_weights<Tensor<float, mesh(kr, kc, feature, shape)>, Tensor<float, mesh(shape)>> second;
+  nn::linear_weights<Tensor<float, mesh(half_row, half_col, shape, digit)>, Tensor<float, mesh(digit)>> dense;
 };
 using Weights = weights<>;
 
-// What each place sees around it, 3 x 3, zeros beyond the edge of the image.
-constexpr auto around = [](auto x) {
-  return windows(x, cleave::window{row, row, kr, 1, 1, 1, 1}, cleave::window{col, col, kc, 1, 1, 1, 1});
-};
-// Each second place in both directions sees 2 x 2.
-constexpr auto pool = [](auto x) {
-  return max(windows(x, cleave::window{row, half_row, pr, 2}, cleave::window{col, half_col, pc, 2}), pr, pc);
-};
+// Windows of 3 x 3, zeros beyond the edge of the image; and of 2 x 2 at each second place.
+constexpr cleave::window over_rows = nn::centred(row, kr), over_cols = nn::centred(col, kc);
+constexpr cleave::window pooled_rows{row, half_row, pr, 2}, pooled_cols{col, half_col, pc, 2};
 
-constexpr cleave::function scores([](auto w, auto images) {
-  const auto features = relu(dot(around(images), w.first, kr, kc) + w.first_bias);
-  const auto shapes = relu(dot(around(features), w.second, kr, kc, feature) + w.second_bias);
-  return dot(pool(shapes), w.dense, half_row, half_col, shape) + w.dense_bias;
+constexpr cleave::function scores([](const auto& w, const auto& images) {
+  const auto features = relu(nn::depthwise_convolution(images, w.first, over_rows, over_cols));
+  const auto shapes = relu(nn::convolution(features, w.second, feature, over_rows, over_cols));
+  return nn::linear(nn::max_pool(shapes, pooled_rows, pooled_cols), w.dense, half_row, half_col, shape);
 });
 constexpr cleave::function loss([](auto w, auto images, auto labels) {
   return -mean(sum(one_hot<float>(labels, digit) * log_softmax(scores(w, images), digit), digit), image);
@@ -119,10 +115,6 @@ std::vector<batch> batches(const cleave::grid& grid, const std::vector<digits::i
 }
 
 /// All zeros.
-Weights make_weights(const cleave::grid& grid) {
-  return {{grid, {3, 3, 8}}, {grid, {8}}, {grid, {3, 3, 8, 16}}, {grid, {16}}, {grid, {4, 4, 16, 10}}, {grid, {10}}};
-}
-
 constexpr std::string_view usage =
     "usage: convnet FILE [options]\n"
     "  FILE             the digits, examples/data/digits.csv\n"
@@ -149,10 +141,10 @@ int learn(examples::options& given, int ranks, bool speaks) {
                 explain(train_plan, {image = 60, ay = sizes[0], ax = sizes[1]}).c_str());
 
   // Random numbers follow from key and place alone: every mesh starts from the same weights.
-  Weights w = make_weights(grid), momentum = make_weights(grid);
-  w.first = 0.47f * cleave::normal<float>(1, kr, kc, feature); // sqrt(2 / fan-in)
-  w.second = 0.17f * cleave::normal<float>(2, kr, kc, feature, shape);
-  w.dense = 0.06f * cleave::normal<float>(3, half_row, half_col, shape, digit);
+  auto w = nn::make_parameters<Weights>(grid, {}), momentum = nn::make_parameters<Weights>(grid, {});
+  w.first.kernel = 0.47f * cleave::normal<float>(1, kr, kc, feature); // sqrt(2 / fan-in)
+  w.second.kernel = 0.17f * cleave::normal<float>(2, kr, kc, feature, shape);
+  w.dense.kernel = 0.06f * cleave::normal<float>(3, half_row, half_col, shape, digit);
 
   const std::vector<batch> training = batches(grid, rows, count);
   Number value(grid, {});

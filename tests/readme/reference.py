@@ -56,7 +56,7 @@ CHAPTERS = [
     ("Records", "", ["io/loader.hpp"]),
     ("Seeing a plan", "", ["show/visualise.hpp", "show/plan_record.hpp", "show/plan_page.hpp", "show/plan_json.hpp", "show/plan_diff.hpp"]),
     ("Data of other libraries", "", ["interop/dlpack.hpp", "interop/petsc.hpp", "interop/tpetra.hpp"]),
-    ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/initial_values.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/rotary.hpp", "nn/attention.hpp",
+    ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/initial_values.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/convolution.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/decoding.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),
     ("cleave/optim", "", ["optim/sgd.hpp", "optim/adam.hpp", "optim/adafactor.hpp", "optim/average.hpp", "optim/clip.hpp", "optim/schedule.hpp", "optim/stopping.hpp", "optim/mixed.hpp"]),
     ("Exceptions", "[The catalogue](errors.md) has every sentence.", [("base/error.hpp", ["error", "mesh_error", "shape_error", "view_error", "mpi_error", "transform_error", "grid_error", "evaluation_error", "file_error", "number_error"])]),

@@ -129,10 +129,102 @@ def normed() -> jax.Array:
     return jax.nn.standardize(once, axis=-1, epsilon=1e-5) * scale + bias
 
 
+def convolved(x: jax.Array, kernel: jax.Array, strides: tuple, padding: list, dilation: tuple, groups: int = 1) -> jax.Array:
+    """x [batch, space..., channel], kernel [space..., channel / groups, features]."""
+    space = "HWD"[:x.ndim - 2]
+    numbers = jax.lax.conv_dimension_numbers(x.shape, kernel.shape, (f"N{space}C", f"{space}IO", f"N{space}C"))
+    return jax.lax.conv_general_dilated(x, kernel, strides, padding, rhs_dilation=dilation, dimension_numbers=numbers,
+                                        feature_group_count=groups)
+
+
+def convolved_line() -> jax.Array:
+    """x [batch, a, in], kernel [ka, in, out], bias [out]: stride 2, dilation 2, padding 1 and 2."""
+    return convolved(argument(0, 2, 9, 3), argument(1, 3, 3, 2), (2,), [(1, 2)], (2,)) + argument(2, 2)
+
+
+def convolved_plane() -> jax.Array:
+    """x [batch, a, b, in], kernel [ka, kb, in, out]: a strided, b of the same extent."""
+    return convolved(argument(0, 2, 7, 5, 2), argument(1, 3, 3, 2, 3), (2, 1), [(1, 1), (1, 1)], (1, 1))
+
+
+def convolved_space() -> jax.Array:
+    """x [batch, a, b, c, in], kernel [ka, kb, kc, in, out]."""
+    return convolved(argument(0, 1, 4, 3, 5, 2), argument(1, 3, 3, 2, 2, 2), (1, 1, 1), [(1, 1), (1, 1), (0, 0)], (1, 1, 1))
+
+
+def depthwise() -> jax.Array:
+    """x [batch, a, b, in], kernel [ka, kb, in, multiple], bias [in, multiple]: [batch, a, b, in, multiple]."""
+    kernel = argument(1, 3, 3, 3, 2)
+    made = convolved(argument(0, 2, 5, 4, 3), kernel.reshape(3, 3, 1, 6), (1, 1), [(1, 1), (1, 1)], (1, 1), 3)
+    return made.reshape(2, 5, 4, 3, 2) + argument(2, 3, 2)
+
+
+def grouped() -> jax.Array:
+    """x [batch, a, group, in], kernel [ka, group, in, out]: [batch, a, group, out]."""
+    kernel = jnp.einsum("kgio->kigo", argument(1, 3, 2, 2, 3)).reshape(3, 2, 6)
+    return convolved(argument(0, 2, 6, 2, 2).reshape(2, 6, 4), kernel, (1,), [(1, 1)], (1,), 2).reshape(2, 6, 2, 3)
+
+
+def transposed() -> jax.Array:
+    """x [batch, a, b, in], kernel [ka, kb, in, out], bias [out]: the transpose of a convolution of stride 2 along a."""
+    x, kernel = argument(0, 2, 4, 3, 2), argument(1, 4, 3, 2, 3)
+    forward = lambda y: convolved(y, jnp.swapaxes(kernel, 2, 3), (2, 1), [(1, 1), (1, 1)], (1, 1))
+    return jax.linear_transpose(forward, jnp.zeros((2, 8, 3, 3)))(x)[0] + argument(2, 3)
+
+
+def pooled_by_maximum() -> jax.Array:
+    """x [batch, a, b]: windows of 3 by 2, stride 2 by 2, padding 1 by 0; all elements are negative."""
+    x = argument(0, 2, 7, 4) - 2
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 2), (1, 2, 2), [(0, 0), (1, 1), (0, 0)])
+
+
+def pooled_by_mean() -> jax.Array:
+    """The same windows: with the zeros beyond the ends, and then without."""
+    x = argument(0, 2, 7, 4)
+    add = lambda y: jax.lax.reduce_window(y, 0.0, jax.lax.add, (1, 3, 2), (1, 2, 2), [(0, 0), (1, 1), (0, 0)])
+    return jnp.stack([add(x) / 6, add(x) / add(jnp.ones_like(x))])
+
+
+def of_a_batch() -> jax.Array:
+    """x [batch, a, channel]."""
+    x, scale, bias = argument(0, 3, 4, 2), argument(1, 2), argument(2, 2)
+    return (x - x.mean((0, 1))) / jnp.sqrt(x.var((0, 1)) + 1e-3) * scale + bias
+
+
+def after_a_batch() -> jax.Array:
+    """The same with the running moments after it."""
+    x, scale, bias, mean, variance = argument(0, 3, 4, 2), argument(1, 2), argument(2, 2), argument(3, 2), 2 + argument(4, 2)
+    mean, variance = 0.8 * mean + 0.2 * x.mean((0, 1)), 0.8 * variance + 0.2 * x.var((0, 1), ddof=1)
+    return (x - mean) / jnp.sqrt(variance + 1e-3) * scale + bias
+
+
+def of_an_instance() -> jax.Array:
+    x, scale, bias = argument(0, 3, 4, 2), argument(1, 2), argument(2, 2)
+    return (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-3) * scale + bias
+
+
+def of_groups() -> jax.Array:
+    """x [batch, a, channel] in 2 groups of channels."""
+    x, scale, bias = argument(0, 3, 4, 6), argument(1, 6), argument(2, 6)
+    y = x.reshape(3, 4, 2, 3)
+    y = (y - y.mean((1, 3), keepdims=True)) / jnp.sqrt(y.var((1, 3), keepdims=True) + 1e-3)
+    return y.reshape(3, 4, 6) * scale + bias
+
+
+def cut_into_patches() -> jax.Array:
+    """x [batch, a, b, channel], kernel [ka, kb, channel, embed], bias [embed], and waves for the 6 positions."""
+    x = argument(0, 2, 4, 6, 2)
+    made = convolved(x, argument(1, 2, 2, 2, 4), (2, 2), [(0, 0), (0, 0)], (1, 1)).reshape(2, 6, 4) + argument(2, 4)
+    angles = jnp.arange(6)[:, None] * 100 ** (-jnp.arange(0, 4, 2) / 4)
+    return made + jnp.stack([jnp.sin(angles), jnp.cos(angles)], -1).reshape(6, 4)
+
+
 def main() -> None:
     lines = ["// SPDX-FileCopyrightText: The Cleave authors", "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "//",
              "// Written by layers_jax.py.", "#pragma once", "", "#include <vector>", "", "namespace recorded {", ""]
-    for f in (scored, rotated_pairs, rotated_halves, crossed, cached, gated, activated, normed):
+    for f in (scored, rotated_pairs, rotated_halves, crossed, cached, gated, activated, normed, convolved_line, convolved_plane, convolved_space,
+              depthwise, grouped, transposed, pooled_by_maximum, pooled_by_mean, of_a_batch, after_a_batch, of_an_instance,
+              of_groups, cut_into_patches):
         numbers = [repr(float(x)) for x in numpy.asarray(f()).ravel()]
         lines.append(f"inline const std::vector<double> {f.__name__}{{")
         for i in range(0, len(numbers), 4):

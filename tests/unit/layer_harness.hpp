@@ -129,7 +129,8 @@ class harness {
 
     const program p = partition(g, at);
     if (p.found.fault == fault::layouts_tie) return; // two layouts of ours at one price: the user is asked
-    ASSERT_TRUE(p.found.ok()) << told;
+    ASSERT_TRUE(p.found.ok()) << told << " fault " << static_cast<int>(p.found.fault) << " " << p.found.op << " "
+                              << p.found.dim;
     ++simulated_runs;
     const simulated got = simulate(p, at, data);
     ASSERT_EQ(got.problem, "") << told;

@@ -8,6 +8,7 @@
 
 #include <cleave/expr/random.hpp>
 #include <cleave/nn/blocks.hpp>
+#include <cleave/nn/convolution.hpp>
 #include <cleave/nn/feed_forward.hpp>
 #include <cleave/nn/normalization.hpp>
 #include <cleave/nn/self_attention.hpp>
@@ -144,6 +145,129 @@ TEST(PublishedLayers, NormalizationWithoutABias) {
             },
             recorded::normed)},
         30);
+}
+
+constexpr dim_ref batch{"batch"}, a_{"a"}, b_{"b"}, c_{"c"}, a2{"a2"}, b2{"b2"}, ka{"ka", 3}, kb{"kb", 3}, kc{"kc", 2},
+    in_{"in"};
+
+TEST(PublishedLayers, ConvolutionsAreThoseOfJax) {
+  const std::vector<layer> all{
+      of_jax(
+          "along a line", {{"batch", 2}, {"a", 9}, {"in", 3}, {"out", 2}},
+          {{{"batch", "a", "in"}}, {{"ka", "in", "out"}}, {{"out"}}},
+          [](auto a) {
+            return ordered(nn::convolution(a[0], nn::linear_weights{a[1], a[2]}, in_, window{a_, a2, ka, 2, 2, 1, 2}),
+                           {"batch", "a2", "out"});
+          },
+          recorded::convolved_line),
+      of_jax(
+          "in a plane", {{"batch", 2}, {"a", 7}, {"b", 5}, {"in", 2}, {"out", 3}},
+          {{{"batch", "a", "b", "in"}}, {{"ka", "kb", "in", "out"}}},
+          [](auto a) {
+            return ordered(nn::convolution(a[0], a[1], in_, nn::centred(a_, a2, ka, 2), nn::centred(b_, kb)),
+                           {"batch", "a2", "b", "out"});
+          },
+          recorded::convolved_plane),
+      of_jax(
+          "in space", {{"batch", 1}, {"a", 4}, {"b", 3}, {"c", 5}, {"in", 2}, {"out", 2}},
+          {{{"batch", "a", "b", "c", "in"}}, {{"ka", "kb", "kc", "in", "out"}}},
+          [](auto a) {
+            return ordered(nn::convolution(a[0], a[1], in_, nn::centred(a_, ka), nn::centred(b_, kb),
+                                           window{c_, dim_ref{"c2"}, kc}),
+                           {"batch", "a", "b", "c2", "out"});
+          },
+          recorded::convolved_space),
+      of_jax(
+          "of each channel", {{"batch", 2}, {"a", 5}, {"b", 4}, {"in", 3}, {"out", 2}},
+          {{{"batch", "a", "b", "in"}}, {{"ka", "kb", "in", "out"}}, {{"in", "out"}}},
+          [](auto a) {
+            return ordered(nn::depthwise_convolution(a[0], nn::linear_weights{a[1], a[2]}, nn::centred(a_, ka),
+                                                     nn::centred(b_, kb)),
+                           {"batch", "a", "b", "in", "out"});
+          },
+          recorded::depthwise),
+      of_jax(
+          "of groups", {{"batch", 2}, {"a", 6}, {"group", 2}, {"in", 2}, {"out", 3}},
+          {{{"batch", "a", "group", "in"}}, {{"ka", "group", "in", "out"}}},
+          [](auto a) {
+            return ordered(nn::convolution(a[0], a[1], in_, nn::centred(a_, ka)), {"batch", "a", "group", "out"});
+          },
+          recorded::grouped),
+      of_jax(
+          "transposed", {{"batch", 2}, {"a2", 4}, {"b", 3}, {"in", 2}, {"out", 3}},
+          {{{"batch", "a2", "b", "in"}}, {{"k4", "kb", "in", "out"}}, {{"out"}}},
+          [](auto a) {
+            return ordered(nn::transposed_convolution(a[0], nn::linear_weights{a[1], a[2]}, in_,
+                                                      window{a_, a2, dim_ref{"k4", 4}, 2, 1, 1, 1},
+                                                      nn::centred(b_, kb)),
+                           {"batch", "a", "b", "out"});
+          },
+          recorded::transposed),
+      of_jax(
+          "patches with waves", {{"batch", 2}, {"a", 4}, {"b", 6}, {"in", 2}, {"embed", 4}},
+          {{{"batch", "a", "b", "in"}}, {{"p", "q", "in", "embed"}}, {{"embed"}}},
+          [](auto a) {
+            const value x = nn::patch_embedding(a[0], nn::linear_weights{a[1], a[2]}, in_, position,
+                                                nn::patch{a_, a2, dim_ref{"p", 2}}, nn::patch{b_, b2, dim_ref{"q", 2}});
+            return ordered(x + nn::sinusoidal(x, iota(x, position), embed, 100), {"batch", "position", "embed"});
+          },
+          recorded::cut_into_patches)};
+  check(all, 105);
+}
+
+TEST(PublishedLayers, Pooling) {
+  const auto pooled = [](const char* name, auto f, const std::vector<double>& values) {
+    return of_jax(
+        name, {{"batch", 2}, {"a", 7}, {"b", 4}}, {{{"batch", "a", "b"}}},
+        [=](auto a) { return f(a[0], window{a_, a2, ka, 2, 1, 1, 1}, window{b_, b2, kc, 2}); }, values);
+  };
+  check({pooled(
+             "the largest",
+             [](auto x, auto... w) { return ordered(nn::max_pool(x - 2.0, w...), {"batch", "a2", "b2"}); },
+             recorded::pooled_by_maximum),
+         pooled(
+             "the mean",
+             [](auto x, auto... w) {
+               return ordered(stack(dim_ref{"both"}, nn::average_pool(x, w...), nn::average_of_inner_pool(x, w...)),
+                              {"both", "batch", "a2", "b2"});
+             },
+             recorded::pooled_by_mean)},
+        40);
+}
+
+TEST(PublishedLayers, NormalizationOfBatchesAndGroups) {
+  const argument x{{"batch", "a", "in"}}, of_channels{{"in"}};
+  constexpr nn::batch_norm_options o{1e-3, 0.2};
+  check({of_jax(
+             "of a batch", {{"batch", 3}, {"a", 4}, {"in", 2}}, {x, of_channels, of_channels},
+             [=](auto a) {
+               const nn::running_moments so_far{a[1], a[1]};
+               return nn::batch_norm(a[0], nn::norm_weights{a[1], a[2]}, so_far, o, batch, a_).first;
+             },
+             recorded::of_a_batch),
+         of_jax(
+             "of an instance", {{"batch", 3}, {"a", 4}, {"in", 2}}, {x, of_channels, of_channels},
+             [](auto a) { return nn::instance_norm(a[0], nn::norm_weights{a[1], a[2]}, 1e-3, a_); },
+             recorded::of_an_instance),
+         of_jax(
+             "of groups", {{"batch", 3}, {"a", 4}, {"in", 6}}, {x, of_channels, of_channels},
+             [](auto a) {
+               return ordered(nn::group_norm(a[0], nn::norm_weights{a[1], a[2]}, 1e-3, in_, dim_ref{"group", 2}, a_),
+                              {"batch", "a", "in"});
+             },
+             recorded::of_groups)},
+        45);
+  // What was learnt about batches has no gradient.
+  layer later = of_jax(
+      "after a batch", {{"batch", 3}, {"a", 4}, {"in", 2}}, {x, of_channels, of_channels, of_channels, of_channels},
+      [=](auto a) {
+        const nn::norm_weights w{a[1], a[2]};
+        const auto so_far = nn::batch_norm(a[0], w, nn::running_moments{a[3], 2.0 + a[4]}, o, batch, a_).second;
+        return nn::batch_norm(a[0], w, so_far, o);
+      },
+      recorded::after_a_batch);
+  later.differentiable = false;
+  check({later}, 10);
 }
 
 // h becomes 2 h + w of the layer + its number, in order.
