@@ -18,10 +18,12 @@
 #include <fstream>
 #include <initializer_list>
 #include <iomanip>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace examples {
 
@@ -90,6 +92,38 @@ class progress {
   std::int64_t steps_, each_, last_ = -1;
   std::string things_;
   double start_;
+};
+
+/// How a number went: a line of 60 bars, each the mean of as many numbers.
+class curve {
+ public:
+  void add(double number) { numbers_.push_back(number); }
+  std::string drawn(std::string_view name) const {
+    const std::size_t bars = std::min(numbers_.size(), std::size_t{60});
+    std::vector<double> means(bars);
+    for (std::size_t b = 0; b < bars; ++b) {
+      const auto at = [&](std::size_t i) {
+        return numbers_.begin() + static_cast<std::ptrdiff_t>(i * numbers_.size() / bars);
+      };
+      means[b] = std::accumulate(at(b), at(b + 1), 0.0) / static_cast<double>(at(b + 1) - at(b));
+    }
+    if (means.empty()) return {};
+    const auto [low, high] = std::minmax_element(means.begin(), means.end());
+    std::string line(name);
+    char number[32];
+    std::snprintf(number, sizeof number, " %.4f ", means.front());
+    line += number;
+    for (const double m : means) {
+      const double height = *high > *low ? 7 * (m - *low) / (*high - *low) : 0;
+      line += "\xe2\x96";
+      line += static_cast<char>(0x81 + (std::isfinite(height) ? static_cast<int>(height + 0.5) : 0));
+    }
+    std::snprintf(number, sizeof number, " %.4f", means.back());
+    return line + number;
+  }
+
+ private:
+  std::vector<double> numbers_{};
 };
 
 /// Lines of numbers, written by rank 0 as they come. Collective; throws on every rank where the file cannot be written.

@@ -140,6 +140,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   const cleave::optim::cosine_decay schedule{rate, static_cast<double>(warmup), static_cast<double>(steps), rate / 10};
   const std::int64_t between = std::max(steps / 5, std::int64_t{1});
   examples::progress shown(speaks, steps, s.batch * s.positions, "tokens");
+  examples::curve losses;
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double loss = 0, judged = unknown;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -149,6 +150,7 @@ int run(examples::options& given, int ranks, bool speaks) {
     if (!std::isfinite(loss))
       throw std::runtime_error("the loss is no number any more at step " + std::to_string(step + 1) +
                                ": try a lower --rate");
+    losses.add(loss);
     const bool judges = (step + 1) % between == 0 || step + 1 == steps;
     if (judges) judged = validation(*model, text, s);
     log.write({static_cast<double>(step + 1), loss, judges ? judged : unknown, now, shown.seconds()});
@@ -156,8 +158,8 @@ int run(examples::options& given, int ranks, bool speaks) {
   }
   shown.leave();
   if (speaks)
-    std::printf("%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", static_cast<long long>(steps),
-                shown.seconds(), loss, judged);
+    std::printf("%s\n%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", losses.drawn("loss").c_str(),
+                static_cast<long long>(steps), shown.seconds(), loss, judged);
   if (samples > 0) sample(*model, s, prompt, samples, temperature, speaks);
   if (bound > 0 && !(judged < bound)) {
     if (speaks) std::printf("WRONG: the validation loss is not below %g\n", bound);
