@@ -4,7 +4,8 @@
 # The marked code blocks of README.md and docs/*.md must compile.
 
 file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/docs/*.md")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${documents} "${CMAKE_CURRENT_LIST_DIR}/extract.py")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${documents} "${CMAKE_CURRENT_LIST_DIR}/extract.py"
+             "${CMAKE_CURRENT_LIST_DIR}/chains.py")
 
 execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/extract.py" --into "${CMAKE_CURRENT_BINARY_DIR}/readme"
                         ${documents} OUTPUT_VARIABLE sources RESULT_VARIABLE result)
@@ -33,6 +34,10 @@ if(CLEAVE_PETSC_WORKS)
   cleave_use_precompiled(cleave_readme_petsc)
   cleave_read_only(cleave_readme_petsc)
 endif()
+# Several blocks in each source; chains.py says how.
+execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/chains.py" --into "${CMAKE_CURRENT_BINARY_DIR}/readme/chains" ${sources}
+                OUTPUT_VARIABLE sources COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" sources "${sources}")
 add_library(cleave_readme OBJECT ${sources})
 target_link_libraries(cleave_readme PRIVATE Cleave::Cleave $<TARGET_NAME_IF_EXISTS:Cleave::fft>
                       $<TARGET_NAME_IF_EXISTS:Cleave::hdf5> cleave_own)
