@@ -5,7 +5,7 @@
 // with loops over all devices.
 #pragma once
 
-#include <cleave/plan/workspace.hpp>
+#include <cleave/study/device_memory.hpp>
 
 #include <random>
 #include <string>
@@ -89,6 +89,14 @@ inline std::string wrong_memory(const program& p, const sizes& planned, unsigned
         most = own;
     if (const std::int64_t found = workspace(p, at); found != most.total())
       return "the workspace is " + std::to_string(found) + " bytes instead of " + std::to_string(most.total());
+    // All are exact if so few devices differ; of fewer classes, those that say so.
+    for (const std::int64_t limit : {1024, 24}) {
+      const compared_workspace found = find_workspace(p, at, limit);
+      if (!found.exact && limit == 1024) return "not all classes of devices are compared";
+      if (found.exact ? found.parts.total() != most.total() : found.parts.total() > most.total())
+        return "of " + std::to_string(limit) + " classes of devices, one needs " + std::to_string(found.parts.total()) +
+               " bytes instead of " + std::to_string(most.total());
+    }
     for (int k = 0; k < 3; ++k) {
       const coordinates here = coordinates_of(below(at.axes.devices()), at.axes);
       for (const step& s : p.steps) {

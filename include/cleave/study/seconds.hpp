@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
+#include <cleave/study/device_memory.hpp>
 #include <cleave/study/machine.hpp>
 
 #include <algorithm>
@@ -318,18 +319,14 @@ constexpr memory_parts memory_of_call(const program_view& p, const sizes& at) {
 }
 } // namespace detail
 
-/// Whether `memory_of` is exact: up to 256 devices are compared one by one; of more, all need the same memory if shards
-/// are equally large and no step needs other memory elsewhere, as exchanges and permutations do. Otherwise some devices
-/// stand for all, and the number may be too small.
-constexpr bool memory_is_exact(const program_view& p, const sizes& at) {
-  bool alike = detail::alike_everywhere(p, at);
-  for (const step& s : p.steps) alike = alike && !detail::differs_by_place(p, s, at);
-  return alike || at.axes.devices() <= detail::compared_devices;
-}
+/// Whether `memory_of` is exact. It is not if so many devices differ that some stand for others, and those may need
+/// more: with kernels that ask for memory, with exchanges between blocks that do not advance together, and with general
+/// moves of blocks that do not nest, on more than 512 devices.
+constexpr bool memory_is_exact(const program_view& p, const sizes& at) { return find_workspace(p, at).exact; }
 /// The memory of a plan on the device that needs most.
 constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
   memory_parts m = detail::memory_of_call(p, at);
-  m.workspace = parts_of_workspace(p, at);
+  m.workspace = find_workspace(p, at).parts;
   return m;
 }
 /// The same for a compiled plan, with sizes by name.

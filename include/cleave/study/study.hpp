@@ -107,7 +107,7 @@ class studied_plan {
   products_by_use work(const machine& m) const { return products_->at(at_, m); }
   /// The memory of the device that needs most, in bytes.
   memory_parts memory() const { return memory_of(view(), at_); }
-  /// Whether this number is exact on more than 256 devices.
+  /// Whether this number is exact.
   bool memory_is_exact() const { return cleave::memory_is_exact(view(), at_); }
   /// The same with the workspace of the first device, which takes less time to find.
   memory_parts memory_of_first_device() const {
