@@ -116,7 +116,7 @@ void search(const published::run& r) {
         variants.push_back({std::to_string(micro) + " sequences in a microbatch", r.of, run_of(other).sizes});
       }
   const cleave::search_result found = cleave::search(variants, {}, {}, r.on);
-  const auto whole = published::planned(r);
+  const auto whole = published::planned_as_searched(r);
   std::printf("%lld plans%s; as published: %.3f s, %.1f GiB\n%s", static_cast<long long>(found.plans),
               found.exact ? ", of all" : "", whole.predict(r.on).seconds,
               static_cast<double>(whole.memory().total()) / (1 << 30), found.table().c_str());

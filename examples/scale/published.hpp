@@ -32,6 +32,12 @@ struct run {
 };
 
 inline cleave::studied_plan planned(const run& r) { return r.of.plan({r.sizes.data(), r.sizes.size()}); }
+/// With the prices of the machine, as a search plans.
+inline cleave::studied_plan planned_as_searched(const run& r) {
+  cleave::policy rule = cleave::policy_of(r.on);
+  rule.takes_ties = true;
+  return r.of.plan({r.sizes.data(), r.sizes.size()}, rule);
+}
 
 /// How many collectives of each kind a plan has, over more than one device: `all_gather 4, all_reduce 1`.
 inline std::string collectives_of(const cleave::studied_plan& p) {

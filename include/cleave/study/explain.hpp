@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/expr/loops.hpp>
 #include <cleave/plan/explain.hpp>
 #include <cleave/study/seconds.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -12,12 +14,19 @@ namespace cleave { inline namespace v0 {
 
 namespace detail {
 
-/// `loop 2 along layer, 64 iterations`; of those around it too.
+/// `loop 2 along layer, 64 iterations`, or `loop 2 of line 24, 64 iterations` if its dim is not one of the user;
+/// of those around it too.
 inline std::string name_of_loop(const program_view& p, std::uint8_t loop, const sizes& at) {
   if (loop == 0) return "outside of loops";
   const loop_info& l = p.loops[loop - 1u];
   std::string name = "loop " + std::to_string(loop);
-  if (l.along != no_dim) name.append(" along ").append(p.dims[l.along].name);
+  const bool counts = l.along == no_dim || std::any_of(trip_names.begin(), trip_names.end(), [&](const auto& of_trips) {
+                        return of_trips.text().data() == p.dims[l.along].name.data();
+                      });
+  const auto first = std::find_if(p.steps.begin(), p.steps.end(),
+                                  [&](const step& s) { return s.in_loop == loop && s.where.line != 0; });
+  if (!counts) name.append(" along ").append(p.dims[l.along].name);
+  else if (first != p.steps.end()) name.append(" of line ").append(std::to_string(first->where.line));
   name.append(", ").append(grouped(l.along != no_dim ? at[l.along] : l.iterations)).append(" iterations");
   return l.around == 0 ? name : name + " in loop " + std::to_string(l.around);
 }
