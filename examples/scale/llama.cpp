@@ -68,8 +68,19 @@ using words = cleave::abstract<int, megatron.activations(batch, position)>;
 const auto training_step =
     cleave::study::of<adam_step<llama<cleave::abstract>, number, words, words>>(with_adam<of_text>, {"model", "state"});
 
-/// Nodes of 8; the runs did not overlap communication with computation.
-constexpr cleave::machine node = cleave::machines::b200.without_overlap();
+/// The node of the runs, which did not overlap communication with computation. The rates are those that SimuMax's
+/// authors measured of single kernels and collectives on it (configs/system/b200_bf16_ceperm.json of its repository):
+/// the parts of the peak that products reach, of the memory's bandwidth that passes do, and of 900 GB/s that
+/// all-gathers do. Attention was FlashAttention's, for heads of up to 256 features (Dao 2023, arXiv 2307.08691).
+constexpr cleave::machine node = [] {
+  cleave::machine m = cleave::machines::b200.without_overlap();
+  m.efficiency = 0.488;
+  m.half_width = 0;
+  m.memory_efficiency = 0.666;
+  m.every_axis.bandwidth = 0.6735 * 900e9;
+  m.fused_features = 256;
+  return m;
+}();
 
 published::run run(const char* name, std::int64_t layers, std::int64_t width, std::int64_t inner, std::int64_t queries,
                    std::int64_t t, std::int64_t p, std::int64_t d, std::int64_t microbatches, double seconds,

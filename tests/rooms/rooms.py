@@ -76,7 +76,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 BUDGET = {
     "version": 50, "base": 1880, "mesh": 300, "layout": 1250, "type": 500, "graph": 1740, "ops": 1610, "record": 1050,
     "cost": 2550, "program": 2420, "rules": 2350, "autodiff": 550, "expr": 3930, "propagate": 250, "plan": 7430,
-    "study": 2070, "simulate": 1980, "storage": 1750, "comm": 5120, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 5100,
+    "study": 2110, "simulate": 1980, "storage": 1750, "comm": 5120, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 5100,
     "shards": 50, "object": 150, "tensor": 3210, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000

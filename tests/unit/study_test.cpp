@@ -265,6 +265,29 @@ TEST(study, draws_a_timeline) {
   EXPECT_NE(text.find(",network,all_reduce,\"model\","), text.npos) << text;
 }
 
+// A kernel of fused attention reads three operands and writes one result; what is left are numbers for each row.
+TEST(study, keeps_the_scores_of_fused_attention_on_the_chip) {
+  constexpr static cleave::dim<"position"> position;
+  constexpr static cleave::dim<"source"> source;
+  using Q = cleave::abstract<float, mesh(position, embed)>;
+  using K = cleave::abstract<float, mesh(source, embed)>;
+  constexpr cleave::function attention([](auto q, auto k, auto v) {
+    const auto scores = dot(q, k, embed), weights = exp(scores - max(scores, source));
+    return dot(weights / sum(weights, source), v, source);
+  });
+  const auto s = cleave::study::of<Q(Q, K, K)>(attention);
+  cleave::machine fused = simple;
+  fused.fused_features = 256;
+  const double row = 4096 * 4, score = 4096.0 * 4096 * 4;
+  const auto few = s.plan({embed = 256, position = 4096, source = 4096, data = 1, model = 1});
+  EXPECT_GT(few.predict(simple).memory_bytes, 4 * score);
+  EXPECT_GE(few.predict(fused).memory_bytes, 4 * 256 * row);
+  EXPECT_LE(few.predict(fused).memory_bytes, 4 * 256 * row + 6 * row);
+  EXPECT_EQ(few.predict(fused).flops, few.predict(simple).flops);
+  const auto many = s.plan({embed = 257, position = 4096, source = 4096, data = 1, model = 1});
+  EXPECT_EQ(many.predict(fused).memory_bytes, many.predict(simple).memory_bytes);
+}
+
 TEST(study, explains_with_seconds_and_sums_of_loops) {
   using W = cleave::abstract<float, mesh(embed / model, hidden)>;
   constexpr cleave::function six([](auto x, auto w) {

@@ -62,6 +62,9 @@ struct machine {
   double launch = 0;
   /// Bytes of a device's memory.
   double memory = 0;
+  /// Kernels that fuse attention: the values of scores stay on the chip if a head has at most this many features. 0:
+  /// there are none, and scores go through memory.
+  std::int64_t fused_features = 0;
   /// Whether collectives that a plan starts early overlap with computation.
   bool overlaps = true;
   /// The link of axes that `links` does not name. Its `near` counts devices of the machine in the order of ranks: an
@@ -120,8 +123,8 @@ constexpr policy policy_of(const machine& m) {
 }
 
 /// Machines to start from. Rates are those of the sources. The efficiencies of TPU v3 and v4 and of A100 were chosen so
-/// that the published runs of docs/25-machines-and-time.md fit best. B200 was compared with measurements there, and not
-/// fitted; the others were not compared.
+/// that the published runs of docs/25-machines-and-time.md fit best. The others were not compared: the runs on B200
+/// there are predicted with rates that were measured of single kernels.
 namespace machines {
 
 /// A ring of TPU wires: `bytes` a second of a device over both neighbours.

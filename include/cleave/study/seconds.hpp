@@ -110,11 +110,28 @@ constexpr double local_extent(const program_view& p, const step& s, const tensor
   return n;
 }
 
+/// Values that a kernel of fused attention never stores: results of products that are larger than both operands, and
+/// contract few features, and all values that have the same dims, such as their exponentials and cotangents.
+constexpr indexed_vector<bool> values_on_chip(const program_view& p, const sizes& at, const machine& m) {
+  indexed_vector<bool> all(p.buffers.size(), false);
+  if (m.fused_features == 0) return all;
+  const auto elements = [&](std::uint16_t b) { return largest_elements(p.buffers[b], p.maps, at); };
+  for (const step& s : p.steps) {
+    if (s.kind != step_kind::gemm || local_extent(p, s, s.k, at) > static_cast<double>(m.fused_features)) continue;
+    if (elements(s.out) <= std::max(elements(s.in[0]), elements(s.in[1]))) continue;
+    const dim_set scores = p.buffers[s.out].type.set();
+    for (std::size_t b = 0; b < p.buffers.size(); ++b)
+      all[b] = all[b] || (p.buffers[b].role == role::workspace && p.buffers[b].type.set().includes(scores));
+  }
+  return all;
+}
+
 /// Runs the steps of a plan on two clocks, of computation and of communication. An iteration of a loop stands for all.
 class clocks {
  public:
   constexpr clocks(const program_view& p, const sizes& at, const machine& m)
-      : p_(p), at_(at), m_(m), done_(p.steps.size(), 0.0), exposed_(p.steps.size(), 0.0) {
+      : p_(p), at_(at), m_(m), done_(p.steps.size(), 0.0), exposed_(p.steps.size(), 0.0),
+        on_chip_(values_on_chip(p, at, m)) {
     frames_.push_back({});
     for (std::size_t i = 0; i < p.steps.size(); ++i) advance(i);
     all_.seconds = std::max(frames_[0].compute, frames_[0].network);
@@ -181,14 +198,28 @@ class clocks {
     all_.network += iterations() * seconds;
     return seconds;
   }
-  constexpr double local_seconds(const step& s, bool communicates) {
+  /// Bytes of arrays that a step reads and writes, of those that go through memory.
+  constexpr double memory_bytes(const step& s) const {
     const pass_bytes b = bytes_of_pass(p_, s, at_);
-    const double bytes = static_cast<double>(b.read) + static_cast<double>(b.written);
+    double bytes = static_cast<double>(b.read) + static_cast<double>(b.written);
+    const auto leave_out = [&](std::uint16_t array) {
+      const buffer& of = p_.buffers[array];
+      if (on_chip_[array]) bytes -= static_cast<double>(largest_elements(of, p_.maps, at_) * size_of(of.type.element));
+    };
+    leave_out(s.out);
+    if (b.read > 0)
+      for (std::uint16_t array : arrays_read(p_, s)) leave_out(array);
+    return std::max(bytes, 0.0);
+  }
+  constexpr double local_seconds(const step& s, bool communicates) {
+    const double bytes = memory_bytes(s);
     if (s.kind == step_kind::gemm) {
       const auto flops = static_cast<double>(pricing_of(s.kind).most_flops.call(placed(p_, s), at_));
       const double width = std::min(
           {local_extent(p_, s, s.m, at_), local_extent(p_, s, s.n, at_), local_extent(p_, s, s.k, at_)});
-      const element e = p_.buffers[s.in[0]].type.element;
+      // Fused attention has 16-bit operands, and casts what it keeps on the chip.
+      const bool fused = on_chip_[s.out] || on_chip_[s.in[0]] || on_chip_[s.in[1]];
+      const element e = fused ? element::bf16 : p_.buffers[s.in[0]].type.element;
       const double seconds = std::max(flops / m_.product_rate(e, width), bytes / m_.memory_rate()) + m_.launch;
       all_.flops += iterations() * flops;
       all_.at_peak += iterations() * flops / m_.peak(e);
@@ -256,6 +287,7 @@ class clocks {
   indexed_vector<frame> frames_{};
   /// When the moves in flight are over; and how long each step was waited for.
   indexed_vector<double> done_, exposed_;
+  indexed_vector<bool> on_chip_;
   indexed_vector<timed_step> queued_{};
 };
 
