@@ -160,6 +160,10 @@ TEST(Prices, OfScansSortsAndLookUpsHaveMessages) {
   p = planned_along_rows([&](value x) { return argsort(x, rows); }, element::i32);
   EXPECT_EQ(messages(p, at), 10 * 3);
   EXPECT_EQ(bytes(p, at), (2 * 9216 + 3 * 43 * 8) + 3 * 24 * 8 + 3 * 3 * (4 + 8) + 2 * 3 * 3 * 8);
+  // More slices than any machine has, of more devices than exist: a number that stops growing.
+  at.dims[1] = std::int64_t{1} << 40;
+  at.axes[0] = 1 << 20;
+  EXPECT_GT(bytes(p, at), std::int64_t{1} << 40);
   // Of 48 slices each device takes twelve whole ones: an all-to-all there and one back.
   p = planned(m, {{batch, "x"}, {embed, ""}}, {{batch, "x"}, {embed, ""}}, [](value x) { return sort(x, batch); }, at);
   EXPECT_EQ(messages(p, at), 2 * 3);

@@ -79,11 +79,11 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   if (slices == 0 || how.extent == 0) return {};
   const bool indices = o.code == op::argsort;
   const std::int64_t key = size_of(type.element), each = key + (indices ? 4 : 0);
-  const std::int64_t all = slices * how.block * each;
-  const std::int64_t elements = all - (all + n - 1) / n + slices * how.stride() * each;
-  const std::int64_t sampled = (n - 1) * how.decided() * how.samples_of(how.block) * each;
-  const std::int64_t cuts = (slices - how.decided_by(n - 1)) * (n - 1) * (key + 8);
-  const std::int64_t counts = 2 * (n - 1) * slices * 8;
+  const std::int64_t all = times(slices, how.block) * each;
+  const std::int64_t elements = all - (all + n - 1) / n + times(slices, how.stride()) * each;
+  const std::int64_t sampled = times(times(n - 1, how.decided()), how.samples_of(how.block)) * each;
+  const std::int64_t cuts = times(slices - how.decided_by(n - 1), n - 1) * (key + 8);
+  const std::int64_t counts = 2 * times(n - 1, slices) * 8;
   return {elements + sampled + cuts + counts, (indices ? 10 : 7) * (n - 1)};
 }
 
