@@ -285,6 +285,32 @@ TEST(variants, have_sizes_and_dims_of_their_own) {
   }
 }
 
+// As 1F1B a pipeline of 4 stages keeps 4 of 16 microbatches; with 2 rounds, 4 * 2 + 3 parts of a stage.
+inline constexpr cleave::dim<"round"> round_of;
+using Rounds = cleave::abstract<float, mesh(round_of, stage, embed, next)>;
+constexpr cleave::function circular([](const auto& x, const auto& w) {
+  return cleave::nn::pipeline(x, w, {stage, microbatch, 2, round_of}, layer,
+                              [](const auto& v) { return constrain(v, cleave::nn::layout_rules{mesh, stage / data}); });
+});
+TEST(variants, of_pipelines_keep_the_microbatches_in_flight) {
+  const auto kept = [](const cleave::study& s, std::int64_t rounds) {
+    std::vector<cleave::named_size> sizes{microbatch = 16, batch = 8, stage = 4, embed = 64,
+                                          next = 64,       data = 4,  model = 1};
+    if (rounds > 1) sizes.push_back(round_of = rounds);
+    const auto p = s.plan({sizes.data(), sizes.size()});
+    const cleave::sizes all = p.planned_for(), some = cleave::sizes_in_flight(p.view(), all);
+    std::vector<std::int64_t> changed;
+    for (int d = 0; d < cleave::max_dims; ++d)
+      if (all.dims[d] != some.dims[d]) changed.push_back(some.dims[d]);
+    std::sort(changed.begin(), changed.end());
+    EXPECT_LT(p.memory_in_flight().workspace.total(), p.memory().workspace.total());
+    EXPECT_EQ(p.memory_in_flight().arguments, p.memory().arguments);
+    return changed;
+  };
+  EXPECT_EQ(kept(cleave::study::of<Batches(Batches, Stages)>(pipelined), 1), (std::vector<std::int64_t>{4, 4}));
+  EXPECT_EQ(kept(cleave::study::of<Batches(Batches, Rounds)>(circular), 2), (std::vector<std::int64_t>{4, 11}));
+}
+
 // The printed program compiles, and its assertions hold.
 TEST(variants, print_themselves_as_a_program) {
   using signature = X(X, Up, Down);

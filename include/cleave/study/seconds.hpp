@@ -351,6 +351,31 @@ constexpr memory_parts memory_of_call(const program_view& p, const sizes& at) {
 }
 } // namespace detail
 
+/// The sizes of a plan whose pipelines keep only the microbatches in flight: with one forward and one backward pass in
+/// turn (1F1B; Narayanan et al. 2021, arXiv 2104.04473, section 2.2), the first of p stages has p of them before the
+/// first gradient; with v rounds, it has passed p * v + p - 1 parts of a stage (Korthikanti et al. 2022, arXiv
+/// 2205.05198, section 4.2.3). The time is that of the plan: it has as many ticks.
+constexpr sizes sizes_in_flight(const program_view& p, const sizes& at) {
+  sizes in_flight = at;
+  for (const derived_extent& rule : p.rules.derived) {
+    const auto loop = std::find_if(p.loops.begin(), p.loops.end(),
+                                   [&](const loop_info& l) { return l.along == rule.dim; });
+    if (loop == p.loops.end() || rule.divisor != 1 || rule.sum.constant != -1 || rule.sum.terms.size() != 2) continue;
+    // A tick has a microbatch for each stage: values of all ticks have the stages in place of the microbatches.
+    const auto with_ticks = [&](dim_id d) {
+      return std::any_of(p.buffers.begin(), p.buffers.end(),
+                         [&](const buffer& b) { return b.type.has(rule.dim) && b.type.has(d); });
+    };
+    for (int first : {0, 1}) {
+      const auto microbatches = rule.sum.terms[as_size(first)], stages = rule.sum.terms[as_size(1 - first)];
+      if (stages.times != 1 || with_ticks(microbatches.dim) || !with_ticks(stages.dim)) continue;
+      const std::int64_t all = at[microbatches.dim], n = at[stages.dim], rounds = microbatches.times;
+      in_flight.dims[microbatches.dim] = std::min(all, n);
+      in_flight.dims[rule.dim] = rounds == 1 ? std::min(all, n) : std::min(all * rounds, n * rounds + n - 1);
+    }
+  }
+  return in_flight;
+}
 /// Whether `memory_of` is exact. It is not if so many devices differ that some stand for others, and those may need
 /// more: with kernels that ask for memory, with exchanges between blocks that do not advance together, and with general
 /// moves of blocks that do not nest, on more than 512 devices.
@@ -359,6 +384,13 @@ constexpr bool memory_is_exact(const program_view& p, const sizes& at) { return 
 constexpr memory_parts memory_of(const program_view& p, const sizes& at) {
   memory_parts m = detail::memory_of_call(p, at);
   m.workspace = find_workspace(p, at).parts;
+  return m;
+}
+/// The same, if its pipelines keep only the microbatches in flight, each of which is made in the first stage and
+/// consumed in the last one.
+constexpr memory_parts memory_in_flight(const program_view& p, const sizes& at) {
+  memory_parts m = detail::memory_of_call(p, at);
+  m.workspace = find_workspace(p, sizes_in_flight(p, at)).parts;
   return m;
 }
 /// The same for a compiled plan, with sizes by name.

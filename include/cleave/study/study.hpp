@@ -107,7 +107,9 @@ class studied_plan {
   products_by_use work(const machine& m) const { return products_->at(at_, m); }
   /// The memory of the device that needs most, in bytes.
   memory_parts memory() const { return memory_of(view(), at_); }
-  /// Whether this number is exact.
+  /// The same if pipelines ran as 1F1B, or interleaved: a model of what no program here does (`sizes_in_flight`).
+  memory_parts memory_in_flight() const { return cleave::memory_in_flight(view(), at_); }
+  /// Whether `memory` is exact.
   bool memory_is_exact() const { return cleave::memory_is_exact(view(), at_); }
   /// The same with the workspace of the first device, which takes less time to find.
   memory_parts memory_of_first_device() const {
@@ -196,6 +198,9 @@ class studied_plan {
         static_cast<double>(memory.results) / gib, static_cast<double>(memory.workspace.total()) / gib);
     if (m.memory > 0) add(" of %.4g", m.memory / gib);
     text += '\n';
+    if (const std::int64_t piped = memory_in_flight().total(); piped < memory.total())
+      add("memory %.4g GiB if stages ran one forward and one backward pass in turn\n",
+          static_cast<double>(piped) / gib);
     for (const auto& [key, all] : collectives)
       add("  %3d x %-18s over %-12s %-8s %12.4f GB %10.4g s %5.1f %%, %.4g s exposed\n", all.count,
           std::get<0>(key).c_str(), std::get<1>(key).c_str(), std::get<2>(key) ? "in loops" : "", all.bytes / 1e9,
