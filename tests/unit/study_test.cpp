@@ -17,6 +17,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <string>
 
 namespace CLEAVE_SOURCE {
@@ -263,6 +264,26 @@ TEST(study, draws_a_timeline) {
   const std::string text = p.timeline(simple);
   EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), steps.size() + 1);
   EXPECT_NE(text.find(",network,all_reduce,\"model\","), text.npos) << text;
+}
+
+// A host that is slower than the device decides the time, in loops too.
+TEST(study, waits_for_the_host) {
+  using W = cleave::abstract<float, mesh(embed / model, hidden)>;
+  constexpr cleave::function six([](auto x, auto w) {
+    return cleave::repeat_times(6, x, [&](auto v) { return dot(dot(v, w, embed), w, hidden); });
+  });
+  const auto p = cleave::study::of<X(X, W)>(six).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  cleave::machine host = simple;
+  host.issue = 1;
+  double times = 0;
+  std::set<std::size_t> seen;
+  for (const cleave::timed_step& t : cleave::timeline(p.view(), p.planned_for(), simple))
+    if (seen.insert(t.step).second) times += t.times;
+  EXPECT_GT(times, 12);
+  EXPECT_NEAR(p.predict(host).seconds, times, 1e-2);
+  EXPECT_EQ(p.predict(host).products, p.predict(simple).products);
+  host.issue = 1e-12;
+  EXPECT_EQ(p.predict(host).seconds, p.predict(simple).seconds);
 }
 
 // A kernel of fused attention reads three operands and writes one result; what is left are numbers for each row.

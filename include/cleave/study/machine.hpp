@@ -60,6 +60,9 @@ struct machine {
   double memory_bandwidth = 1e11, memory_efficiency = 0.8;
   /// Seconds to start a pass or a product.
   double launch = 0;
+  /// Seconds in which a host starts a pass, a product or a collective, while the device works on earlier ones. If the
+  /// host is slower than the device, the device waits.
+  double issue = 0;
   /// Bytes of a device's memory.
   double memory = 0;
   /// Kernels that fuse attention: the values of scores stay on the chip if a head has at most this many features. 0:

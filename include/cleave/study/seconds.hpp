@@ -134,7 +134,7 @@ class clocks {
         on_chip_(values_on_chip(p, at, m)) {
     frames_.push_back({});
     for (std::size_t i = 0; i < p.steps.size(); ++i) advance(i);
-    all_.seconds = std::max(frames_[0].compute, frames_[0].network);
+    all_.seconds = std::max({frames_[0].compute, frames_[0].network, frames_[0].issued});
   }
   constexpr const prediction& result() const { return all_; }
   /// In the order of the steps.
@@ -151,6 +151,8 @@ class clocks {
     /// Waits in the first iteration alone, for moves that began before the loop.
     double once = 0;
     double times = 1;
+    /// The seconds of the host in one iteration.
+    double issued = 0;
   };
 
   constexpr double iterations() const {
@@ -178,8 +180,9 @@ class clocks {
   constexpr void leave() {
     const frame f = frames_.back();
     frames_.pop_back();
-    const double one = f.compute - f.begin - f.once;
+    const double one = std::max(f.compute - f.begin - f.once, f.issued);
     frames_.back().compute += f.once + f.times * one;
+    frames_.back().issued += f.times * f.issued;
     // A move in flight at the end of an iteration ends in the next one.
     frames_.back().network = f.network + (f.times - 1) * one;
   }
@@ -246,6 +249,7 @@ class clocks {
     const step& s = p_.steps[i];
     const double network = network_seconds(s), work = local_seconds(s, network > 0), n = iterations();
     frame& f = frames_.back();
+    if ((network > 0 || work > 0) && !is_in_pass(s)) f.issued += m_.issue;
     const auto follows = [&](std::size_t first) {
       return m_.overlaps && first + 1 < p_.steps.size() && go_together(p_.steps[first], p_.steps[first + 1]);
     };
