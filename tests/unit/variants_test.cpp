@@ -311,6 +311,27 @@ TEST(variants, of_pipelines_keep_the_microbatches_in_flight) {
   EXPECT_EQ(kept(cleave::study::of<Batches(Batches, Rounds)>(circular), 2), (std::vector<std::int64_t>{4, 11}));
 }
 
+// With several layers in a stage too, gradients are reduced over the batches once, after the loop over ticks.
+inline constexpr cleave::dim<"layer"> layers;
+using Stacked = cleave::abstract<float, mesh(round_of, layers, stage / data, embed, next)>;
+using Sharded = cleave::abstract<float, mesh(microbatch, batch / model, embed)>;
+constexpr auto in_stages = [](const auto& v) {
+  return constrain(v, cleave::nn::layout_rules{mesh, stage / data, batch / model});
+};
+constexpr auto all_layers = [](const auto& x, const auto& w) {
+  return scan(layers, x, w, cleave::remat(cleave::function(layer)));
+};
+constexpr cleave::function deep([](const auto& w, const auto& x) {
+  return sum(cleave::nn::pipeline(x, w, {stage, microbatch, 2, round_of}, all_layers, in_stages));
+});
+TEST(variants, of_interleaved_pipelines_reduce_gradients_once) {
+  const auto p = cleave::study::of<Stacked(Stacked, Sharded)>(cleave::grad(deep))
+                     .plan({microbatch = 16, layers = 3, batch = 64, embed = 1024, next = 1024, stage = 4, data = 4,
+                            model = 4, round_of = 2});
+  EXPECT_EQ(p.count(cleave::kind::all_reduce), 1);
+  for (const cleave::step& s : p.view().steps) EXPECT_TRUE(s.move != cleave::kind::all_reduce || s.in_loop == 0);
+}
+
 // The printed program compiles, and its assertions hold.
 TEST(variants, print_themselves_as_a_program) {
   using signature = X(X, Up, Down);

@@ -93,6 +93,27 @@ constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, a
   return true;
 }
 
+/// Forwards partial sums to the term of a running sum: through sums at indices, stacks of an inner loop, and linear ops
+/// of those. Only there: a stack of partial sums is as large on every device as the whole, so if nothing accumulates
+/// each is reduced in its iteration.
+constexpr void forward_into(const cost_model& m, assignment& a, std::size_t v) {
+  const node& n = m.node_at(v);
+  for (int k = 0; k < n.arity && !a.chosen.at[v].out.is_partial(); ++k) {
+    const std::size_t operand = n.in[k];
+    const bool only_here = m.first_edge.at[operand + 1] - m.first_edge.at[operand] == 1;
+    if (only_here && (rules::stacks(m.node_at(operand)) || (m.traits.at[operand] & is_linear) != 0))
+      forward_into(m, a, operand);
+    const layout from = produced(m, a, operand);
+    strategy as_it_comes = a.chosen.at[v];
+    project(m, v, k, from, as_it_comes);
+    if (rules::stacks(n) && from.combine() == reduction::sum) forward_sums(m, a, v, from.unreduced(), 1, as_it_comes);
+    a.candidates.clear();
+    add_with_forwarding(m, a, v, as_it_comes, a.candidates);
+    for (const strategy& s : a.candidates)
+      if (s.forwarded != 0 && !is_fixed(m, a, v)) assign(m, a, v, s);
+  }
+}
+
 /// A running sum of partial sums stays partial from iteration to iteration, and is reduced once, after the loop.
 /// Changes of single ops would not find that: the sum is partial only if its previous value is.
 constexpr void accumulate_partially(const cost_model& m, assignment& a, std::size_t carried) {
@@ -103,19 +124,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const int own = total.in[0] == carried ? 0 : 1;
   const std::size_t term = total.in[1 - own];
   if (total.in[own] != carried || term == carried || is_fixed(m, a, sum)) return;
-  // So may be sums at indices, and stacks of an inner loop. Only here: a stack of partial sums is as large on every
-  // device as the whole, so if nothing accumulates each is reduced in its iteration.
-  for (int k = 0; k < m.node_at(term).arity && !a.chosen.at[term].out.is_partial(); ++k) {
-    const layout from = produced(m, a, m.node_at(term).in[k]);
-    strategy as_it_comes = a.chosen.at[term];
-    project(m, term, k, from, as_it_comes);
-    if (rules::stacks(m.node_at(term)) && from.combine() == reduction::sum)
-      forward_sums(m, a, term, from.unreduced(), 1, as_it_comes);
-    a.candidates.clear();
-    add_with_forwarding(m, a, term, as_it_comes, a.candidates);
-    for (const strategy& s : a.candidates)
-      if (s.forwarded != 0 && !is_fixed(m, a, term)) assign(m, a, term, s);
-  }
+  forward_into(m, a, term);
   const layout part = produced(m, a, term);
   if (!part.is_partial() || part.combine() != reduction::sum) return;
   strategy s;
