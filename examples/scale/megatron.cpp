@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Megatron-LM's models at their published sizes, with the published numbers of devices for tensors, pipeline stages and
-// batches, on A100; each layer is computed again for its gradient. Published runs whose stages are interleaved are not
-// among them. The last run is on 1,048,576 devices, and was never made. Published: Narayanan et al. 2021 (arXiv
-// 2104.04473, tables 1 and 2), Korthikanti et al. 2022 (arXiv 2205.05198, table 5, full recomputation). --vtrain FILE
-// compares the configurations of a table of vTrain's measurements.
+// batches, on A100; each layer is computed again for its gradient. The last run is on 1,048,576 devices, and was never
+// made. Published: Narayanan et al. 2021 (arXiv 2104.04473, tables 1 and 2), Korthikanti et al. 2022 (arXiv 2205.05198,
+// table 5, full recomputation). --vtrain FILE compares the configurations of a table of vTrain's measurements.
 
 #include "published.hpp"
 #include "training.hpp"
@@ -25,21 +24,44 @@ constexpr cleave::mesh mesh{pipe, data, tensor_axis};
 constexpr cleave::dim<"microbatch"> microbatch;
 constexpr cleave::dim<"stage"> stage;
 
-constexpr auto megatron =
-    nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / pipe), heads / tensor_axis, hidden / tensor_axis,
-                                      vocabulary / tensor_axis},
-                     nn::layout_rules{mesh, stage / pipe, nn::before(batch, microbatch), batch / data,
-                                      heads / tensor_axis, hidden / tensor_axis, vocabulary / tensor_axis}}
-        .scheduled(nn::pipelined<cleave::dim<"stage">, cleave::dim<"microbatch">, 1, cleave::dim<"round", 1>, true>{});
-constexpr auto& rules = megatron.parameters;
-constexpr auto& of_text = loss<megatron, nn::causal>;
+/// With `Rounds` above 1 stages are interleaved.
+template <int Rounds>
+using schedule =
+    nn::pipelined<cleave::dim<"stage">, cleave::dim<"microbatch">, Rounds, cleave::dim<"round", Rounds>, true>;
+constexpr nn::layout_rules activations{mesh,
+                                       stage / pipe,
+                                       nn::before(batch, microbatch),
+                                       batch / data,
+                                       heads / tensor_axis,
+                                       hidden / tensor_axis,
+                                       vocabulary / tensor_axis};
+template <int Rounds>
+constexpr cleave::dim<"round", Rounds> round_of;
+template <int Rounds>
+constexpr auto megatron = nn::model_layout{nn::layout_rules{mesh, nn::before(layer, round_of<Rounds>),
+                                                            nn::after(layer, stage / pipe), heads / tensor_axis,
+                                                            hidden / tensor_axis, vocabulary / tensor_axis},
+                                           activations}
+                              .scheduled(schedule<Rounds>{});
+template <>
+constexpr auto megatron<1> = nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / pipe),
+                                                               heads / tensor_axis, hidden / tensor_axis,
+                                                               vocabulary / tensor_axis},
+                                              activations}
+                                 .scheduled(schedule<1>{});
 
 using number = cleave::abstract<float, mesh()>;
-using words = cleave::abstract<int, megatron.activations(batch, position)>;
-using with_layouts = weights<rules>;
-using gpt = model<with_layouts::biased, with_layouts::scale_and_bias, rules>::in<cleave::abstract>;
-const auto training_step = cleave::study::of<adam_step<gpt, number, words, words>>(with_adam<of_text>,
-                                                                                   {"model", "state"});
+using words = cleave::abstract<int, activations(batch, position)>;
+template <int Rounds>
+cleave::study recorded() {
+  static constexpr auto& layout = megatron<Rounds>;
+  using with_layouts = weights<layout.parameters>;
+  using gpt = typename model<with_layouts::template biased, with_layouts::template scale_and_bias,
+                             layout.parameters>::template in<cleave::abstract>;
+  return cleave::study::of<adam_step<gpt, number, words, words>>(with_adam<loss<layout, nn::causal>>,
+                                                                 {"model", "state"});
+}
+const cleave::study training_steps[] = {recorded<1>(), recorded<2>(), recorded<3>()};
 
 struct configuration {
   const char* name;
@@ -48,6 +70,8 @@ struct configuration {
   /// neither.
   double teraflops, seconds;
   const char* collectives;
+  /// How many parts of a stage a device has.
+  int rounds = 1;
 
   /// Of a device, as the paper counts them (section 5.1): with the forward pass computed twice, and none that a
   /// pipeline computes for nothing.
@@ -58,7 +82,8 @@ struct configuration {
   }
 };
 constexpr const char *in_tensors = "all_gather 4, all_reduce 22, all_to_all 2, exchange 1",
-                     *in_stages = "all_gather 2, all_reduce 24, all_to_all 1, exchange 3";
+                     *in_stages = "all_gather 2, all_reduce 24, all_to_all 1, exchange 3",
+                     *in_one_batch = "all_gather 2, all_reduce 11, all_to_all 1, exchange 3";
 constexpr configuration configurations[] = {
     {"1.7B", 24, 2304, 24, 16, 512, 1, 1, 32, 137, 0, "all_reduce 16"},
     {"3.6B", 30, 3072, 32, 16, 512, 2, 1, 32, 138, 0, in_tensors},
@@ -66,6 +91,10 @@ constexpr configuration configurations[] = {
     {"18B", 40, 6144, 48, 8, 1024, 8, 1, 32, 135, 0, in_tensors},
     {"39B", 48, 8192, 64, 4, 1536, 8, 2, 32, 138, 0, in_stages},
     {"1T", 128, 25600, 160, 1, 3072, 8, 64, 6, 163, 0, in_stages},
+    {"76B, 3 rounds", 60, 10240, 80, 2, 1792, 8, 4, 32, 140, 0, in_stages, 3},
+    {"145B, 2 rounds", 80, 12288, 96, 2, 2304, 8, 8, 24, 148, 0, in_stages, 2},
+    {"310B, 2 rounds", 96, 16384, 128, 1, 2160, 8, 16, 15, 155, 0, in_stages, 2},
+    {"530B, 3 rounds", 105, 20480, 128, 1, 2520, 8, 35, 9, 163, 0, in_stages, 3},
     {"175B on 384", 96, 12288, 96, 1, 1536, 8, 12, 4, 153, 0, in_stages},
     {"175B on 768", 96, 12288, 96, 1, 1536, 8, 12, 8, 149, 0, in_stages},
     {"175B on 1536", 96, 12288, 96, 1, 1536, 8, 12, 16, 141, 0, in_stages},
@@ -73,13 +102,15 @@ constexpr configuration configurations[] = {
     {"530B on 1120", 105, 20480, 128, 1, 2240, 8, 35, 4, 167, 0, in_stages},
     {"530B on 2240", 105, 20480, 128, 1, 2240, 8, 35, 8, 159, 0, in_stages},
     {"22B on 8", 48, 6144, 64, 4, 4, 8, 1, 1, 0, 1.42, "all_gather 4, all_reduce 6, all_to_all 2, exchange 1"},
-    {"1T on 512", 128, 25600, 160, 1, 512, 8, 64, 1, 0, 94.42, "all_gather 2, all_reduce 11, all_to_all 1, exchange 3"},
+    {"175B on 64, 3 rounds", 96, 12288, 96, 1, 64, 8, 8, 1, 0, 18.13, in_one_batch, 3},
+    {"530B on 280, 3 rounds", 105, 20480, 128, 1, 280, 8, 35, 1, 0, 49.05, in_one_batch, 3},
+    {"1T on 512", 128, 25600, 160, 1, 512, 8, 64, 1, 0, 94.42, in_one_batch},
     {"1T on 1048576", 128, 25600, 160, 1, 1 << 20, 8, 64, 2048, 0, 0, in_stages},
 };
 
 /// Nodes of 8: tensors are sharded within one, batches and stages over what is left of it and over nodes. PyTorch
-/// starts each pass from the host: its time was chosen to fit every other one of vTrain's runs within a node, of 10, 15,
-/// 20 and so on microseconds. It changes none of the published runs.
+/// starts each pass from the host: its time, of 10, 15, 20 and so on microseconds, was chosen to fit every other one of
+/// vTrain's runs within a node. It changes none of the published runs.
 constexpr cleave::machine node_by_node = [] {
   cleave::machine m = cleave::machines::a100.without_overlap();
   m.issue = 25e-6;
@@ -87,7 +118,7 @@ constexpr cleave::machine node_by_node = [] {
 }();
 /// With the vocabulary and the sequences of GPT-3, unless something else is said.
 published::run run_of(const configuration& c, std::int64_t length = 2048) {
-  const std::vector<cleave::named_size> sizes{layer = c.layers / c.p,
+  const std::vector<cleave::named_size> sizes{layer = c.layers / c.p / c.rounds,
                                               stage = c.p,
                                               batch = c.micro * c.d,
                                               position = length,
@@ -101,9 +132,12 @@ published::run run_of(const configuration& c, std::int64_t length = 2048) {
                                               pipe = c.p,
                                               data = c.d,
                                               tensor_axis = c.t};
-  return {
-      c.name,       training_step, sizes, node_by_node, c.teraflops > 0 ? c.flops() / c.teraflops / 1e12 : c.seconds,
-      c.collectives};
+  return {c.name,
+          training_steps[c.rounds - 1],
+          sizes,
+          node_by_node,
+          c.teraflops > 0 ? c.flops() / c.teraflops / 1e12 : c.seconds,
+          c.collectives};
 }
 /// Searches the devices for tensors, stages and batches, and the microbatches, for the model, the sequences and the
 /// number of devices of a run.
@@ -116,7 +150,9 @@ void search(const published::run& r) {
     for (std::int64_t t = 1; t <= 8; t *= 2)
       for (std::int64_t micro = 1; micro <= 16; micro *= 2) {
         const std::int64_t d = devices / t / p;
-        if (c.layers % p != 0 || devices % (t * p) != 0 || c.sequences % (micro * d) != 0) continue;
+        if (c.layers % (p * c.rounds) != 0 || devices % (t * p) != 0 || c.sequences % (micro * d) != 0) continue;
+        // Stages that are interleaved take groups of microbatches.
+        if (c.rounds > 1 && c.sequences / (micro * d) % p != 0) continue;
         configuration other = c;
         other.t = t, other.p = p, other.d = d, other.micro = micro;
         variants.push_back({std::to_string(micro) + " sequences in a microbatch", r.of, run_of(other).sizes});
