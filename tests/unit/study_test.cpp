@@ -316,6 +316,9 @@ TEST(study, explains_with_seconds_and_sums_of_loops) {
   });
   constexpr int line = __LINE__ - 2;
   const auto p = cleave::study::of<X(X, W)>(six).plan({batch = 64, embed = 32, hidden = 128, data = 2, model = 4});
+  // The carried value takes the layout in which the second product leaves it: w is gathered once before the loop, and
+  // the result once after it, instead of the carried value in each iteration.
+  EXPECT_EQ(p.bytes(), 4 * (32 * 128 * 3 / 4 + 64 / 2 * 32 * 3 / 4));
   const auto t = p.predict(simple);
   const std::string text = p.explain(simple);
   // The sums are those of the prediction, and the shares of all loops are the whole call.

@@ -57,7 +57,8 @@ constexpr bool must_move(const cost_model& m, const assignment& a, std::size_t v
     const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
     if (need.word != own.word && reshard_price(m, u, own, need) > 0) return true;
   }
-  return false;
+  // The next value of a carried value must come back in its layout.
+  return (m.traits.at[v] & begins_loop) != 0 && m.next_of.at[v] != no_node && must_move(m, a, m.next_of.at[v]);
 }
 
 /// Whether another way to compute a node whose operands are in place might be cheaper: moving its result costs more
