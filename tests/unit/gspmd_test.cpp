@@ -454,6 +454,13 @@ TEST(MovesMoreThanItMight, AnExchangeBeforeALoopKeepsItsDims) {
   EXPECT_LE(bytes_of(looped, {laid({{column, {x}}, {short_row, {"z"}}})}, laid({{column, {y}}, {short_row, {"z"}}})),
             240);
 }
+TEST(MovesNoMoreThanGspmd, WhatAUserMovesIsMovedAsItIsRead) {
+  // Nobody reads the whole sums, so they are scattered.
+  const auto moved = [](values v) { return reshard(sum(v[0], row), laid_out({{column}})); };
+  const spec parts = laid_out({{row, {x, y}}, {column}});
+  EXPECT_EQ(bytes_of(moved, {parts}, laid_out({{column, {x, y}}})), 16 * 8 * 7 / 8);
+  EXPECT_EQ(bytes_of(moved, {parts}, laid_out({{column}})), 2 * 16 * 8 * 7 / 8);
+}
 TEST(MovesNoMoreThanGspmd, AnEmptyDimHasNoOtherEnd) {
   // Windows of a dim without elements have only what is outside, which is 0 for every border.
   const dim_ref to{"to", 2}, at{"at", 3};

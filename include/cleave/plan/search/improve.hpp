@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/cost/candidates.hpp>
 #include <cleave/plan/search/change.hpp>
+#include <cleave/rules/annotation.hpp>
 
 namespace cleave { inline namespace v0 { namespace planner {
 
@@ -21,7 +22,7 @@ constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::siz
 
 /// A lower bound of the price of a strategy: the moves of operands that it needs and that are not made already.
 constexpr double least_price(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
-  double total = step_price(m, v, s);
+  double total = (m.traits.at[v] & moves_data) == 0 ? 0 : step_price(m, v, s);
   const std::uint32_t first = m.first_slot.at[v];
   for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
     const std::size_t u = m.operand.at[slot];
@@ -214,22 +215,22 @@ constexpr layout needed_by_all(const cost_model& m, const assignment& a, std::si
   return all;
 }
 
-/// Lets devices compute values made of indices alone only for the elements that they read. If each of them computes all
-/// of it, that costs no communication, so that no other pass sees a difference; but memory and time.
+/// Lets devices compute values made of indices alone, and move values that the user moves, only for the elements that
+/// all readers take. If each device computes all of a value, that costs no communication, so that no other pass sees a
+/// difference; but memory and time. Nobody can see a layout in which nobody reads a value.
 constexpr void compute_as_read(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<std::uint8_t> made(m.count, 0);
   for (std::size_t v = 0; v < m.count; ++v) made.at[v] = is_made_of_indices(m, v, made) ? 1 : 0;
   for (std::size_t v = m.count; v-- > 0;) {
-    if (made.at[v] == 0 || is_fixed(m, a, v)) continue;
+    const bool moved = made.at[v] == 0 && (m.traits.at[v] & fixed_strategy) != 0 &&
+                       rules::annotation_of(m.node_at(v)) == rules::annotation::moved_layout;
+    if (!moved && (made.at[v] == 0 || is_fixed(m, a, v))) continue;
     const layout own = produced(m, a, v), need = needed_by_all(m, a, v);
-    if (need.is_partial() || m.at.axes.product(need.sharded()) <= m.at.axes.product(own.sharded())) continue;
-    strategy s = a.chosen.at[v];
-    shard_result(m, v, need, s);
-    s.forwarded = 0;
-    s.partial_operands = 0;
-    derive_unreduced(m.node_at(v), s);
+    if (own.is_partial() || need.is_partial()) continue;
+    if (m.at.axes.product(need.sharded()) <= m.at.axes.product(own.sharded())) continue;
+    const strategy s{.out = need};
     bool no_dearer = false;
-    if (!valid(m, v, s) || try_change(m, a, f, v, s, followers::none, &no_dearer) || !no_dearer) continue;
+    if ((!moved && !valid(m, v, s)) || try_change(m, a, f, v, s, followers::none, &no_dearer) || !no_dearer) continue;
     begin_change(a);
     set_strategy(m, a, v, s);
     keep_change(m, a);
