@@ -461,6 +461,11 @@ TEST(MovesNoMoreThanGspmd, WhatAUserMovesIsMovedAsItIsRead) {
   EXPECT_EQ(bytes_of(moved, {parts}, laid_out({{column, {x, y}}})), 16 * 8 * 7 / 8);
   EXPECT_EQ(bytes_of(moved, {parts}, laid_out({{column}})), 2 * 16 * 8 * 7 / 8);
 }
+TEST(MovesNoMoreThanGspmd, AnOperandThatIsReadTwiceIsMovedOnce) {
+  const dim_ref thrice{"thrice", 72};
+  const auto repeated = [&](values v) { return concat(thrice, piece(v[0], row), piece(v[0], row), piece(v[0], row)); };
+  EXPECT_EQ(bytes_of(repeated, {laid_out({{row, {x, y}}})}, laid_out({{thrice}})), 24 * 8 * 7 / 8);
+}
 TEST(MovesNoMoreThanGspmd, AnEmptyDimHasNoOtherEnd) {
   // Windows of a dim without elements have only what is outside, which is 0 for every border.
   const dim_ref to{"to", 2}, at{"at", 3};

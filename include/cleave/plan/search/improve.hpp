@@ -26,8 +26,10 @@ constexpr double least_price(const cost_model& m, const assignment& a, std::size
   const std::uint32_t first = m.first_slot.at[v];
   for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
     const std::size_t u = m.operand.at[slot];
-    // An operand that is read around an element may be moved before it is spread over windows.
-    if ((m.traits.at[u] & (rematerialised | remaps)) != 0) continue;
+    bool counted = false;
+    for (std::uint32_t before = first; before < slot; ++before) counted = counted || m.operand.at[before] == u;
+    // One read twice is moved once; one read around an element may be moved before it is spread over windows.
+    if (counted || (m.traits.at[u] & (rematerialised | remaps)) != 0) continue;
     const layout need = required(m, v, s, static_cast<int>(slot - first)), own = produced(m, a, u);
     if (need.word == own.word || read_elsewhere(m, a, u, v, need)) continue;
     total += reshard_price(m, u, own, need);
@@ -215,9 +217,8 @@ constexpr layout needed_by_all(const cost_model& m, const assignment& a, std::si
   return all;
 }
 
-/// Lets devices compute values made of indices alone, and move values that the user moves, only for the elements that
-/// all readers take. If each device computes all of a value, that costs no communication, so that no other pass sees a
-/// difference; but memory and time. Nobody can see a layout in which nobody reads a value.
+/// Makes values of indices alone, and values that the user moves, only for the elements that all readers take: no other
+/// pass sees the memory and the time that the others cost, and nobody sees a layout in which nobody reads.
 constexpr void compute_as_read(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<std::uint8_t> made(m.count, 0);
   for (std::size_t v = 0; v < m.count; ++v) made.at[v] = is_made_of_indices(m, v, made) ? 1 : 0;
