@@ -60,7 +60,7 @@ statement(f, "n.backwards = descending;", "", "unit:*")
 expression(f, "recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, n.backwards, n.where)",
            "recorded_sort(c.in(), op::argsort, c.primal(n.in[0]), along, !n.backwards, n.where)")
 expression(f, "indices ? 10 : 7", "7", "unit:Prices.*")
-expression(f, "slices * how.stride() * each", "0", "unit:Prices.*")
+expression(f, "times(slices, how.stride()) * each", "0", "unit:Prices.*")
 statement(f, "s.backwards = n.backwards;")
 f = "rules/annotation.hpp"
 expression(f, "n.code == op::constrain ? constrained_like(c.in(), g, n) : g", "g", "unit:Gradient.*")
