@@ -67,7 +67,7 @@ constexpr value record_elementwise(op code, const std::array<operand, N>& args, 
   source where{};
   element type = element::none;
   bool from_number = false;
-  const std::string_view name = user != nullptr ? user->name : name_of(code);
+  const std::string_view name = is_of_user(code) ? user->name : name_of(code);
   const std::size_t first = typed_operand(code); // those before are predicates
   for (std::size_t i = N; i-- > 0;)
     if (!args[i].is_literal) {
