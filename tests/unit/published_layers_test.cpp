@@ -228,10 +228,67 @@ TEST(PublishedLayers, Pooling) {
          pooled(
              "the mean",
              [](auto x, auto... w) {
-               return ordered(stack(dim_ref{"both"}, nn::average_pool(x, w...), nn::average_of_inner_pool(x, w...)),
+               return ordered(stack(dim_ref{"both"}, nn::average_pool(x, w...),
+                                    nn::average_pool_without_padding(x, w...)),
                               {"both", "batch", "a2", "b2"});
              },
              recorded::pooled_by_mean)},
+        40);
+}
+
+TEST(PublishedLayers, PoolsOfCirclesAndOfIntegers) {
+  const auto largest = [](std::span<const host_array> x, std::int64_t stride, bool around, double less) {
+    std::vector<double> all;
+    const auto n = static_cast<std::int64_t>(x[0].data.size());
+    for (std::int64_t i = 0; i < n; i += stride) {
+      double most = -1e300;
+      for (std::int64_t j = i - 1; j <= i + 1; ++j)
+        if (around || (j >= 0 && j < n)) most = std::max(most, x[0].data[static_cast<std::size_t>((j + n) % n)]);
+      all.push_back(most - less);
+    }
+    return all;
+  };
+  check({{"around a circle",
+          {{"a", 7}},
+          {{{"a"}}},
+          [](auto a) { return nn::max_pool(a[0] - 2.0, window{a_, a2, ka, 1, 1, 1, 1, border::periodic}); },
+          [=](auto x) { return largest(x, 1, true, 2); }},
+         {"of integers",
+          {{"a", 7}},
+          {{{"a"}, element::i32, 9}},
+          [](auto a) { return cast<double>(nn::max_pool(a[0] - 20, window{a_, a2, ka, 2, 1, 1, 1})); },
+          [=](auto x) { return largest(x, 2, false, 20); }}},
+        40);
+}
+
+constexpr dim_ref c2{"c2"}, pa{"p", 3}, pb{"q", 2}, pc{"r", 2};
+
+TEST(PublishedLayers, PatchesOfLinesAndVolumes) {
+  check({{"of a line, with a rest",
+          {{"a", 7}, {"in", 2}},
+          {{{"a", "in"}}, {{"p", "in"}}},
+          [](auto a) { return nn::patch_embedding(a[0], a[1], in_, position, nn::patch{a_, a2, pa}); },
+          [](auto x) {
+            std::vector<double> all(2);
+            const std::size_t in = x[1].data.size() / 3;
+            for (std::size_t i = 0; i < 6 * in; ++i) all[i / (3 * in)] += x[0].data[i] * x[1].data[i % (3 * in)];
+            return all;
+          }},
+         {"of a volume",
+          {{"a", 3}, {"b", 4}, {"c", 2}, {"in", 2}},
+          {{{"a", "b", "c", "in"}}, {{"p", "q", "r", "in"}}},
+          [](auto a) {
+            return nn::patch_embedding(a[0], a[1], in_, position, nn::patch{a_, a2, pa}, nn::patch{b_, b2, pb},
+                                       nn::patch{c_, c2, pc});
+          },
+          [](auto x) {
+            std::vector<double> all(2);
+            for (std::size_t a = 0; a < 3; ++a)
+              for (std::size_t b = 0; b < 4; ++b)
+                for (std::size_t c = 0; c < 4; ++c) // of the last two dims together
+                  all[b / 2] += x[0].data[(a * 4 + b) * 4 + c] * x[1].data[(a * 2 + b % 2) * 4 + c];
+            return all;
+          }}},
         40);
 }
 

@@ -42,9 +42,16 @@ constexpr value within(operand x, const window& w) {
                       iota<std::int64_t>(x, w.at) * static_cast<double>(w.dilation) - static_cast<double>(w.low);
   return (place >= 0) & (place < count<std::int64_t>(x, w.from));
 }
-template <class W>
-constexpr bool reaches_out(const W& w) {
-  return window(w).low > 0 || window(w).high > 0;
+/// Whether windows see zeros beyond the ends.
+constexpr bool sees_zeros(const window& w) { return w.outside == border::zero && (w.low > 0 || w.high > 0); }
+/// Dims as one, row by row.
+constexpr value merged(const value& x, dim_ref whole, dim_ref only) { return rename(x, only, whole); }
+constexpr value merged(const value& x, dim_ref whole, dim_ref major, dim_ref minor) {
+  return merge(x, major, minor, whole);
+}
+constexpr value merged(const value& x, dim_ref whole, dim_ref first, dim_ref second, dim_ref third) {
+  const dim_ref both = derived_dim<"join">(x, "patch_embedding", first, second);
+  return both.name.empty() ? value{x.in, no_node} : merge(merge(x, first, second, both), both, third, whole);
 }
 } // namespace detail
 
@@ -108,13 +115,15 @@ constexpr value transposed_convolution(operand x, const W& w, dim_ref channel, c
 }
 CLEAVE_LIFT(transposed_convolution)
 
-/// The largest element that each window sees. Beyond the ends there is none. Communication: that of the windows.
+/// The largest element that each window sees. Zeros beyond the ends do not count. Communication: that of the windows.
 template <detail::Window... Along>
 constexpr value max_pool(operand x, const Along&... along) {
   const called_at user(x, "max_pool");
   value seen = windows(x, window(along)...);
   const auto leave_out = [&](const window& w) {
-    if (detail::reaches_out(w)) seen = select(detail::within(x, w), seen, -std::numeric_limits<double>::infinity());
+    if (!seen.ok() || !detail::sees_zeros(w)) return;
+    const element type = element_in(seen);
+    seen = select(detail::within(x, w), seen, seen.in->constant(lowest_of(type), type, x.where));
   };
   (leave_out(along), ...);
   return max(seen, window(along).at...);
@@ -128,33 +137,34 @@ constexpr value average_pool(operand x, const Along&... along) {
   return mean(windows(x, window(along)...), window(along).at...);
 }
 CLEAVE_LIFT(average_pool)
-/// The same where only elements within the ends count.
+/// The same where zeros beyond the ends do not count.
 template <detail::Window... Along>
-constexpr value average_of_inner_pool(operand x, const Along&... along) {
-  const called_at user(x, "average_of_inner_pool");
+constexpr value average_pool_without_padding(operand x, const Along&... along) {
+  const called_at user(x, "average_pool_without_padding");
   value total = sum(windows(x, window(along)...), window(along).at...);
   const auto divide = [&](const window& w) {
     if (!total.ok()) return;
-    const value inside = detail::reaches_out(w) ? sum(cast<float>(detail::within(x, w)), w.at) : count(total, w.at);
+    const value inside = detail::sees_zeros(w) ? sum(cast<float>(detail::within(x, w)), w.at) : count(total, w.at);
     total = total / in_type(inside, element_in(total));
   };
   (divide(along), ...);
   return total;
 }
-CLEAVE_LIFT(average_of_inner_pool)
+CLEAVE_LIFT(average_pool_without_padding)
 
 /// One of the dims that `patch_embedding` cuts: `from` becomes `to` patches of `at` elements.
 struct patch {
   dim_ref from, to, at;
 };
-/// Patches that do not overlap, each mapped to a vector (Dosovitskiy et al. 2021): x [channel, from..., ...] with the
-/// kernel [at..., channel, embed] gives [position, embed, ...], the patches row by row as `position`. Communication:
-/// none if no dim of space is sharded.
+/// Patches of one to three dims that do not overlap, each mapped to a vector (Dosovitskiy et al. 2021): x [channel,
+/// from..., ...] with the kernel [at..., channel, embed] gives [position, embed, ...], the patches row by row as
+/// `position`. Elements at the ends that fill no patch are left out. Communication: none if no dim of space is sharded.
 template <detail::LinearMap W, std::same_as<patch>... Patches>
+  requires(sizeof...(Patches) >= 1 && sizeof...(Patches) <= 3)
 constexpr value patch_embedding(operand x, const W& w, dim_ref channel, dim_ref position, const Patches&... along) {
   const called_at user(x, "patch_embedding");
   const value seen = windows(x, window{along.from, along.to, along.at, along.at.extent}...);
-  return merge(detail::convolved(seen, w, along.at..., channel), along.to..., position);
+  return detail::merged(detail::convolved(seen, w, along.at..., channel), position, along.to...);
 }
 CLEAVE_LIFT(patch_embedding)
 

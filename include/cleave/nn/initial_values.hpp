@@ -6,7 +6,9 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/nn/parameters.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -41,9 +43,9 @@ template <std::convertible_to<dim_ref>... D>
 initial_values lecun_normal(const D&... outputs) {
   return {initial_values::kind::normal, 1, true, {dim_ref(outputs)...}};
 }
-/// Even numbers of variance 1 / (3 inputs): those of PyTorch's linear layers and convolutions.
+/// Uniform numbers of variance 1 / (3 inputs): those of PyTorch's linear layers and convolutions.
 template <std::convertible_to<dim_ref>... D>
-initial_values even_values(const D&... outputs) {
+initial_values uniform_values(const D&... outputs) {
   return {initial_values::kind::uniform, 1.0 / 3, true, {dim_ref(outputs)...}};
 }
 
@@ -54,8 +56,8 @@ struct initial_rule {
 };
 
 namespace detail {
-/// An even number in (0, 1).
-inline double even(std::uint32_t word) { return (static_cast<double>(word) + 0.5) / 4294967296.0; }
+/// A uniform number in (0, 1).
+inline double uniform(std::uint32_t word) { return (static_cast<double>(word) + 0.5) / 4294967296.0; }
 } // namespace detail
 
 /// Fills the tensors of an aggregate by the first rule that fits the name: `nn::initialise(weights, 7, {{"*.bias",
@@ -91,11 +93,11 @@ void initialise(A& all, std::uint64_t key, std::initializer_list<initial_rule> r
       for (std::size_t i = 0; i < extents.size(); ++i)
         index = index * static_cast<std::uint64_t>(extents[i]) + static_cast<std::uint64_t>(at[i]);
       const random_words words = random_words_at(key, own, index);
-      const double first = detail::even(words.word[0]);
+      const double first = detail::uniform(words.word[0]);
       double drawn = 1;
       if (how->how == initial_values::kind::uniform) drawn = std::sqrt(3.0) * (2 * first - 1);
       if (how->how == initial_values::kind::normal)
-        drawn = std::sqrt(-2 * std::log(first)) * std::cos(6.283185307179586 * detail::even(words.word[1]));
+        drawn = std::sqrt(-2 * std::log(first)) * std::cos(6.283185307179586 * detail::uniform(words.word[1]));
       return static_cast<number>(deviation * drawn);
     });
   });

@@ -64,8 +64,8 @@ running_moments(M, V) -> running_moments<M, V>;
 /// Options of `batch_norm`.
 struct batch_norm_options {
   double epsilon = 1e-5;
-  /// By which the moments of a batch count (PyTorch's momentum).
-  double share = 0.1;
+  /// The weight of the moments of a batch in the running ones (PyTorch's momentum).
+  double momentum = 0.1;
 };
 
 /// x with mean 0 and variance 1 over the dims, those of the batch and of space, then scaled and shifted for each
@@ -83,7 +83,7 @@ constexpr std::pair<value, running_moments<value>> batch_norm(operand x, const W
   const value n = cast(count<double>(x, over...), element_in(variance));
   const auto next = [&](operand before, const value& now) {
     const value old = before.from;
-    return in_type(widened(old) * (1 - o.share) + stop_gradient(now) * o.share, element_in(old));
+    return in_type(widened(old) * (1 - o.momentum) + stop_gradient(now) * o.momentum, element_in(old));
   };
   return {detail::normalized(x, mean, variance, w, o.epsilon),
           {next(so_far.mean, mean), next(so_far.variance, variance * (n / maximum(n - 1, 1)))}};
