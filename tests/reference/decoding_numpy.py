@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes decoding_numpy.hpp beside it: what numpy makes of the scores of a model that is a formula.
+"""Writes decoding_numpy.hpp next to it: results of numpy for the scores of a model that is a formula.
 
     pip install numpy
     decoding_numpy.py
@@ -34,7 +34,7 @@ def log_softmax(x: numpy.ndarray) -> numpy.ndarray:
 
 
 def searched(beams: int, steps: int, length_penalty: float, repetition: float) -> list[tuple[list[int], float]]:
-    """Every step goes on with all texts and sorts the continuations; it never stops early."""
+    """Every step continues all texts and sorts the continuations; it never stops early."""
     live: list[tuple[list[int], float]] = [([], 0.0)]
     found: list[tuple[list[int], float, float]] = []
     for step in range(steps):

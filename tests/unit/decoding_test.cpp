@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The choice of tokens: beside numpy (tests/reference), and beside all texts that there are.
+// The choice of tokens, compared with numpy (tests/reference) and with all texts that there are.
 #include "../reference/decoding_numpy.hpp"
 
 #include <cleave/nn/decoding.hpp>
@@ -31,7 +31,7 @@ std::vector<float> scores_after(const tokens& text, double offset = 0) {
 
 TEST(Decoding, RepetitionIsPenalisedAsInNumpy) {
   std::vector<float> scores = scores_after({3, 1});
-  nn::penalise(scores, tokens{3, 1, 1, 9, -1}, 1.7);
+  nn::penalize_repetition(scores, tokens{3, 1, 1, 9, -1}, 1.7);
   ASSERT_EQ(scores.size(), recorded_texts::penalised.size());
   for (std::size_t i = 0; i < scores.size(); ++i)
     EXPECT_NEAR(static_cast<double>(scores[i]), recorded_texts::penalised[i], 1e-6);
@@ -65,7 +65,7 @@ TEST(Decoding, SamplesAreAsLikelyAsTheirScoresSay) {
 }
 
 // Searches for texts after prompts, whose models are shifted against each other.
-std::vector<std::vector<nn::beam_text>> searched(const nn::beam_options& o, const std::vector<double>& offsets) {
+std::vector<std::vector<nn::hypothesis>> searched(const nn::beam_options& o, const std::vector<double>& offsets) {
   nn::beam_search search(std::ssize(offsets), o);
   std::vector<tokens> rows(offsets.size() * static_cast<std::size_t>(o.beams));
   while (!search.done()) {
@@ -79,14 +79,14 @@ std::vector<std::vector<nn::beam_text>> searched(const nn::beam_options& o, cons
       rows[r].push_back(search.tokens()[r]);
     }
   }
-  std::vector<std::vector<nn::beam_text>> found;
+  std::vector<std::vector<nn::hypothesis>> found;
   for (std::int64_t p = 0; p < std::ssize(offsets); ++p) found.push_back(search.texts(p));
   return found;
 }
 
-void expect_texts(const std::vector<nn::beam_text>& found, const std::vector<double>& want) {
+void expect_texts(const std::vector<nn::hypothesis>& found, const std::vector<double>& want) {
   std::vector<double> have;
-  for (const nn::beam_text& t : found) {
+  for (const nn::hypothesis& t : found) {
     have.push_back(t.score);
     have.push_back(static_cast<double>(t.tokens.size()));
     have.insert(have.end(), t.tokens.begin(), t.tokens.end());
@@ -172,9 +172,14 @@ TEST(Decoding, PiecesDoNotMatter) {
   for (int run = 0; run < 500; ++run) {
     std::string whole, shown;
     for (int i = 0; i < 30; ++i) whole.push_back("ab"[random() % 2]);
-    const std::vector<std::string> stops{"abbab", "aaaa", "bbbbb"};
-    std::size_t end = whole.size();
-    for (const std::string& stop : stops) end = std::min(end, whole.find(stop));
+    const std::vector<std::string> stops{"abbab", "aaaa", "bbbbb", "bba", "babba"}; // some inside of others
+    std::size_t complete = whole.size() + 1, end = whole.size();
+    for (const std::string& stop : stops)
+      if (const std::size_t at = whole.find(stop); at != std::string::npos)
+        if (const std::size_t behind = at + stop.size(); behind < complete || (behind == complete && at < end)) {
+          complete = behind;
+          end = at;
+        }
     nn::text_stream<> text(stops);
     for (std::size_t at = 0; at < whole.size();) {
       const std::size_t n = 1 + random() % 4;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <span>
@@ -25,7 +26,7 @@ namespace cleave { inline namespace v0 { namespace nn {
 
 /// Makes tokens that were there before less likely: their positive scores are divided by the penalty, their negative
 /// ones multiplied (Keskar et al. 2019). A token counts once; tokens outside of the scores are ignored.
-inline void penalise(std::span<float> scores, std::span<const std::int32_t> so_far, double penalty) {
+inline void penalize_repetition(std::span<float> scores, std::span<const std::int32_t> so_far, double penalty) {
   if (penalty == 1) return;
   std::vector<bool> done(scores.size());
   for (const std::int32_t token : so_far) {
@@ -45,14 +46,14 @@ struct sampling {
   std::int64_t top_k = 0;
   /// The likeliest tokens are left that have this share together (Holtzman et al. 2020); 1: all.
   double top_p = 1;
-  /// The penalty of `penalise`; 1: none.
+  /// The penalty of `penalize_repetition`; 1: none.
   double repetition = 1;
 
   /// The next token, by the scores of all and the tokens before it.
   std::int32_t choose(std::span<const float> given, std::mt19937_64& random,
                       std::span<const std::int32_t> so_far = {}) const {
     std::vector<float> scores(given.begin(), given.end());
-    penalise(scores, so_far, repetition);
+    penalize_repetition(scores, so_far, repetition);
     const auto most = std::max_element(scores.begin(), scores.end());
     if (temperature == 0) return static_cast<std::int32_t>(most - scores.begin());
     std::vector<double> shares(scores.size());
@@ -75,12 +76,15 @@ struct sampling {
     double at = static_cast<double>(random() >> 11) * 0x1p-53 * total;
     for (const std::int32_t i : order)
       if ((at -= share(i)) < 0) return i;
+    // Rounded sums may leave a rest, which no token without a share gets.
+    while (order.size() > 1 && share(order.back()) == 0) order.pop_back();
     return order.back();
   }
 };
 
 /// A text that grows piece by piece and ends before the first stop word: a std::string, or a std::vector of tokens.
-/// What may be the beginning of a stop word is held back until that is decided.
+/// If several are found, that counts which is complete first, and of these the longest. Text that may be the beginning
+/// of a stop word is held back until that is decided.
 template <class Text = std::string>
 class text_stream {
  public:
@@ -89,13 +93,19 @@ class text_stream {
     std::erase_if(stops_, [](const Text& t) { return t.empty(); });
   }
 
-  /// Adds a piece, and gives what may be shown now.
+  /// Adds a piece, and returns the text that may be shown now.
   Text push(const Text& piece) {
     if (ended_) return {};
     held_.insert(held_.end(), piece.begin(), piece.end());
     auto end = held_.end();
-    for (const Text& stop : stops_)
-      end = std::min(end, std::search(held_.begin(), held_.end(), stop.begin(), stop.end()));
+    std::ptrdiff_t complete = std::numeric_limits<std::ptrdiff_t>::max();
+    for (const Text& stop : stops_) {
+      const auto at = std::search(held_.begin(), held_.end(), stop.begin(), stop.end());
+      const std::ptrdiff_t behind = at - held_.begin() + std::ssize(stop);
+      if (at == held_.end() || behind > complete || (behind == complete && at > end)) continue;
+      end = at;
+      complete = behind;
+    }
     ended_ = end != held_.end();
     if (!ended_) end = held_.end() - static_cast<std::ptrdiff_t>(undecided());
     Text shown(held_.begin(), end);
@@ -104,7 +114,7 @@ class text_stream {
   }
   /// Whether a stop word has come. Nothing follows then.
   bool ended() const { return ended_; }
-  /// Ends the text: gives what was held back.
+  /// Ends the text, and returns the rest that was held back.
   Text rest() {
     ended_ = true;
     return std::exchange(held_, Text{});
@@ -138,16 +148,15 @@ struct beam_options {
   /// As of `sampling`, on the tokens that were added.
   double repetition = 1;
 };
-/// A text that was found: the tokens that were added, with the last one that ended it, and the logarithm of their
-/// probability.
-struct beam_text {
+/// A continuation that was found: its tokens, with the one that ended it, and the logarithm of their probability.
+struct hypothesis {
   std::vector<std::int32_t> tokens{};
   double log_p = 0;
   /// log p / length^penalty.
   double score = 0;
 };
 
-/// A search for the likeliest texts that go on with prompts (Reddy 1977; Sutskever, Vinyals and Le 2014). A prompt has
+/// A search for the likeliest continuations of prompts (Reddy 1977; Sutskever, Vinyals and Le 2014). A prompt has
 /// `beams` rows of scores and of the cache, one after the other. The caller reads the prompts into all rows, and then
 /// repeats: `advance(scores)`, `reordered` of the cache by `parents()`, and a step on `tokens()`. In each step the
 /// likeliest `beams` texts that have not ended stay, and the best `beams` that have. With as many beams as there are
@@ -155,9 +164,7 @@ struct beam_text {
 /// Throws shape_error if there is no prompt, no beam or no step.
 class beam_search {
  public:
-  beam_search(std::int64_t prompts, const beam_options& o)
-      : o_(o), live_(static_cast<std::size_t>(prompts)), found_(live_.size()) {
-    if (prompts < 1 || o.beams < 1 || o.steps < 1) raise<shape_error>(wording::beams_unequal(prompts, o.beams, 0));
+  beam_search(std::int64_t prompts, const beam_options& o) : o_(o), live_(checked(prompts, o)), found_(live_.size()) {
     for (auto& rows : live_) rows.emplace_back();
   }
 
@@ -188,10 +195,10 @@ class beam_search {
       // As many as may stay and as may end.
       const std::size_t most = std::min(all.size(), 2 * beams);
       std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most), all.end(), first);
-      std::vector<beam_text> next;
+      std::vector<hypothesis> next;
       for (std::size_t i = 0; i < most; ++i) {
         const candidate& c = all[i];
-        beam_text text = live_[p][c.row];
+        hypothesis text = live_[p][c.row];
         text.tokens.push_back(static_cast<std::int32_t>(c.word));
         text.log_p = c.log_p;
         if (text.tokens.back() == o_.end || step_ == o_.steps) {
@@ -204,9 +211,9 @@ class beam_search {
         }
       }
       std::stable_sort(found_[p].begin(), found_[p].end(),
-                       [](const beam_text& a, const beam_text& b) { return a.score > b.score; });
+                       [](const hypothesis& a, const hypothesis& b) { return a.score > b.score; });
       if (found_[p].size() > beams) found_[p].resize(beams);
-      // Further tokens only lower log p, so nothing better comes of texts whose best case is worse.
+      // Further tokens only lower log p, so texts whose best case is worse are dropped.
       if (found_[p].size() == beams && !next.empty()) {
         const double best = std::max(scored(next[0].log_p, next[0].tokens.size() + 1),
                                      scored(next[0].log_p, static_cast<std::size_t>(o_.steps)));
@@ -221,18 +228,22 @@ class beam_search {
   }
   /// The tokens for the next step, one for each row.
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
-  /// The row whose text each row goes on with.
+  /// The row whose text each row continues.
   const std::vector<std::int32_t>& parents() const { return parents_; }
-  /// What was found for a prompt, the best first; before the end, what has ended so far.
-  const std::vector<beam_text>& texts(std::int64_t prompt) const { return found_[static_cast<std::size_t>(prompt)]; }
+  /// The texts found for a prompt, the best first; before the search is done, those that have ended so far.
+  const std::vector<hypothesis>& texts(std::int64_t prompt) const { return found_[static_cast<std::size_t>(prompt)]; }
 
  private:
+  static std::size_t checked(std::int64_t prompts, const beam_options& o) {
+    if (prompts < 1 || o.beams < 1 || o.steps < 1) raise<shape_error>(wording::no_beams(prompts, o.beams, o.steps));
+    return static_cast<std::size_t>(prompts);
+  }
   double scored(double log_p, std::size_t length) const {
     return log_p / std::pow(static_cast<double>(length), o_.length_penalty);
   }
   std::vector<double> log_shares(std::span<const float> given, std::span<const std::int32_t> so_far) const {
     std::vector<float> scores(given.begin(), given.end());
-    penalise(scores, so_far, o_.repetition);
+    penalize_repetition(scores, so_far, o_.repetition);
     const double most = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
     double total = 0;
     for (const float s : scores) total += std::exp(static_cast<double>(s) - most);
@@ -243,7 +254,7 @@ class beam_search {
 
   beam_options o_;
   std::int64_t step_ = 0;
-  std::vector<std::vector<beam_text>> live_, found_;
+  std::vector<std::vector<hypothesis>> live_, found_;
   std::vector<std::int32_t> tokens_{}, parents_{};
 };
 

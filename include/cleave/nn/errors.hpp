@@ -15,8 +15,9 @@ inline constexpr text<1> no_initializer{"no rule of the initial values fits the 
 /// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
 /// stage are idle.
 inline constexpr text<2> stages_unequal{"{layers} layers cannot be divided into {stages} stages of equal length"};
-/// mend: Give as many scores for each row, prompts * beams rows one after the other, and at least one prompt, beam and
-/// step.
+/// mend: Search for at least one prompt, with at least one beam and one step.
+inline constexpr text<3> no_beams{"a search of {prompts} prompts with {beams} beams and {steps} steps finds nothing"};
+/// mend: Give as many scores for each row, prompts * beams rows one after the other.
 inline constexpr text<3> beams_unequal{
     "for {prompts} prompts with {beams} beams, {scores} scores are not as many for each beam"};
 
