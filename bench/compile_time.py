@@ -151,7 +151,7 @@ class Compiler:
 def check(build: pathlib.Path, scratch: pathlib.Path, slack: float) -> bool:
     """Compiles one program of each kind; whether all stay within their limits, and `slack` times the seconds.
 
-    Two at a time, on two cores. Each measures the speed of the machine too, beside the other's compiler, as it measures
+    Two at a time, on two cores. Each measures the speed of the machine too, while the other's compiler runs, as it measures
     its programs. Other work on the machine may make a run slower, so there is a third try.
     """
     spare = [Compiler(build, pathlib.Path(tempfile.mkdtemp(dir=scratch)), 3) for _ in range(2)]

@@ -114,7 +114,6 @@ std::vector<batch> batches(const cleave::grid& grid, const std::vector<digits::i
   return list;
 }
 
-/// All zeros.
 constexpr std::string_view usage =
     "usage: convnet FILE [options]\n"
     "  FILE             the digits, examples/data/digits.csv\n"

@@ -88,7 +88,7 @@ class decoder {
     next_ += static_cast<std::int32_t>(length);
     return scores.to_global();
   }
-  /// Goes on with other sequences: each with what the one of this number has read.
+  /// Continues other sequences: each has read the tokens of the one of this number.
   void reorder(const std::vector<std::int32_t>& parents) {
     bool same = true;
     for (std::size_t i = 0; i < parents.size(); ++i) same = same && parents[i] == static_cast<std::int32_t>(i);
@@ -217,12 +217,12 @@ struct aligned {
   std::int64_t room = 0;
 };
 
-/// What a token stands for, after the one before it.
+/// The text of a token, after the one before it.
 std::string text_of(const std::optional<token_table>& words, std::int32_t token, std::int32_t before) {
   return words ? words->text(token, before) : std::to_string(token) + " ";
 }
 
-/// Goes on with the prompts, and writes the first text as it comes. True if a check finds nothing wrong.
+/// Continues the prompts, and writes the first text as it comes. True if a check finds nothing wrong.
 bool generate(decoder& model, const std::vector<std::vector<std::int32_t>>& prompts,
               const std::optional<token_table>& words, const choices& c, examples::csv_log& log, bool speaks) {
   const std::size_t count = prompts.size();
@@ -259,7 +259,7 @@ bool generate(decoder& model, const std::vector<std::vector<std::int32_t>>& prom
       const std::span<const float> own(&scores[s * vocabulary_size], vocabulary_size);
       if (c.checks) seen[s].insert(seen[s].end(), own.begin(), own.end());
       ids.push_back(c.how.choose(own, random, all.own(s)));
-      // The token that begins a text also ends it. Texts that have ended go on unseen.
+      // The token that begins a text also ends it. Texts that have ended continue unseen.
       if (words && (ids[s] == 1 || ids[s] == 2)) say(s, streams[s].rest());
       say(s, streams[s].push(text_of(words, ids[s], all.texts[s].back())));
       all.texts[s].push_back(ids[s]);
@@ -318,9 +318,11 @@ std::vector<double> log_p_of(decoder& model, const std::vector<std::int32_t>& pr
 }
 /// Whether no text of so many tokens is likelier than the one that was found, and that one as likely as it was found
 /// to be.
-bool likeliest(decoder& model, const std::vector<std::int32_t>& prompt, const nn::beam_text& found, bool speaks) {
+bool likeliest(decoder& model, const std::vector<std::int32_t>& prompt, const nn::hypothesis& found, bool speaks) {
   std::vector<std::vector<std::int32_t>> all(1);
   const auto words = static_cast<std::int32_t>(model.config().vocabulary);
+  if (std::pow(static_cast<double>(words), static_cast<double>(found.tokens.size())) > 1e5)
+    throw std::runtime_error("--check with --beams compares all texts: there are too many, reduce --steps");
   for (std::size_t i = 0; i < found.tokens.size(); ++i) {
     std::vector<std::vector<std::int32_t>> longer;
     for (const auto& t : all)
@@ -337,7 +339,7 @@ bool likeliest(decoder& model, const std::vector<std::int32_t>& prompt, const nn
   return same;
 }
 
-/// Searches for the likeliest texts that go on with the prompts. True if a check finds nothing wrong.
+/// Searches for the likeliest continuations of the prompts. True if a check finds nothing wrong.
 bool search(decoder& model, const std::vector<std::vector<std::int32_t>>& prompts,
             const std::optional<token_table>& words, const choices& c, bool speaks) {
   std::vector<std::vector<std::int32_t>> rows;
@@ -360,7 +362,7 @@ bool search(decoder& model, const std::vector<std::vector<std::int32_t>>& prompt
                 MPI_Wtime() - start);
   bool right = true;
   for (std::size_t p = 0; p < prompts.size(); ++p) {
-    const std::vector<nn::beam_text>& texts = found.texts(static_cast<std::int64_t>(p));
+    const std::vector<nn::hypothesis>& texts = found.texts(static_cast<std::int64_t>(p));
     for (std::size_t i = 0; i < std::min(texts.size(), std::size_t{4}) && speaks; ++i) {
       nn::text_stream<> stream(c.stops);
       std::string text;

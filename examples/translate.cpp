@@ -21,6 +21,8 @@
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/schedule.hpp>
 
+#include <cmath>
+#include <stdexcept>
 #include <tuple>
 
 namespace translate {
@@ -250,6 +252,7 @@ int run(examples::options& given, int ranks, bool speaks) {
     next.fill_by([&](const auto& i) { return token_at(rows[i[0]].english, i[1]); });
     step(p, state, sentences, begun, next, static_cast<float>(schedule(at.next))).into(p, state, value);
     const double now = static_cast<double>(value.item());
+    if (!std::isfinite(now)) throw std::runtime_error("the loss is not finite any more: try a smaller --rate");
     losses.add(now);
     log.write({static_cast<double>(at.next), now, shown.seconds()});
     shown.show(at.next, {{"loss", now}});

@@ -15,7 +15,7 @@
 #include <limits>
 #include <thread>
 
-// What surrounds a training: batches of records, initial values, and when it ends.
+// The surroundings of a training: batches of records, initial values, and its end.
 
 namespace CLEAVE_SOURCE {
 
@@ -128,7 +128,7 @@ TEST(training, initial_values_do_not_depend_on_the_mesh) {
   std::vector<double> first;
   for (const cleave::grid& g : support::grids(mesh)) {
     auto w = nn::make_parameters<weights<>>(g, {in = 200, out = 50});
-    nn::initialise(w, 7, {{"*.bias", nn::ones}, {"layer.*", nn::he_normal(out)}, {"*", nn::even_values()}});
+    nn::initialise(w, 7, {{"*.bias", nn::ones}, {"layer.*", nn::he_normal(out)}, {"*", nn::uniform_values()}});
     const std::vector<double> kernel = w.layer.kernel.to_global();
     if (first.empty()) first = kernel;
     EXPECT_EQ(kernel, first);

@@ -42,6 +42,8 @@ class failure {
       made.kind_ = memory;
     } catch (const std::exception& e) {
       made.sentence_ = e.what();
+    } catch (...) {
+      made = failure(wording::unknown_exception(rank));
     }
     return made;
   }

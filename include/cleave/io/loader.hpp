@@ -108,7 +108,8 @@ class loader {
 
   /// The batch at a position, which is then that of the next one. A position that does not follow the last one, as
   /// after a restore, starts reading anew. Collective over the communicator of the grid. Communication: an
-  /// MPI_Allreduce of one number. Throws on all ranks what `read` threw on one; the position is then as it was.
+  /// MPI_Allreduce of one number. If `read` throws on one rank, all ranks throw its exception, or file_error if it is
+  /// none of Cleave; the position is then as it was.
   loaded_rows<Record> next(data_position& at) {
     std::vector<Record> rows;
     detail::on_all_ranks(grid_, [&] { rows = taken(at); });

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-// What a training loop decides on the host by numbers that all ranks have.
+// Decisions of a training loop on the host, by numbers that all ranks have.
 
 namespace cleave { inline namespace v0 { namespace optim {
 

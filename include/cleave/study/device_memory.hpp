@@ -147,7 +147,7 @@ class workspace_search {
   device_classes by_length_, shared_;
   indexed_vector<step_by_place> own_{};
   indexed_vector<bool> separate_;
-  /// What no device exceeds.
+  /// A bound that no device exceeds.
   std::int64_t bounded_ = 0;
   compared_workspace found_{};
 };
