@@ -30,7 +30,7 @@ class loop_binder {
   struct {
     std::int64_t begin[max_rank] = {}, extent[max_rank] = {}, wrapped[max_rank] = {};
   } part{};
-  /// What is evaluated there.
+  /// The operations of the part.
   indexed_span<const fused_op> fused_ops{};
   /// The index with which the part begins along a dim of the loop.
   std::int64_t first_index(int i) const {

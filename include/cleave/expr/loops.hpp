@@ -48,6 +48,13 @@ inline constexpr bool has_numbers<std::tuple<A...>> = (has_numbers<A> || ...);
 template <class A, class B>
 inline constexpr bool has_numbers<std::pair<A, B>> = has_numbers<A> || has_numbers<B>;
 
+template <class A>
+inline constexpr bool has_values = !std::is_arithmetic_v<A>;
+template <class... A>
+inline constexpr bool has_values<std::tuple<A...>> = (has_values<A> || ...);
+template <class A, class B>
+inline constexpr bool has_values<std::pair<A, B>> = has_values<A> || has_values<B>;
+
 /// The recorder of the values among numbers, or null.
 template <class A>
 constexpr recorder* recorder_beside_numbers(const A& all) {
@@ -64,6 +71,16 @@ constexpr recorder* recorder_beside_numbers(const A& all) {
   } else {
     A copy = all;
     return recorder_of(copy);
+  }
+}
+/// The recorder of the values with which a loop starts. If all are numbers, the fault of recorder_of.
+template <class A>
+constexpr recorder& recorder_of_start(const A& all) {
+  if constexpr (has_values<A>) {
+    return *recorder_beside_numbers(all);
+  } else {
+    A copy = all;
+    return *recorder_of(copy);
   }
 }
 /// The same with values in place of the numbers.
@@ -149,7 +166,7 @@ constexpr auto scan(dim_ref along, const Init& init, const S& stacked, const F& 
                     const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
   using namespace detail;
   const source where{file, line};
-  recorder& in = *recorder_beside_numbers(std::tuple(init, stacked));
+  recorder& in = recorder_of_start(std::tuple(init, stacked));
   const auto start = with_values(in, init, where);
   using C = std::remove_const_t<decltype(start)>;
   const auto step = [&f](const C& carry, const S& slice) { return called(f, carry, slice); };
@@ -190,7 +207,7 @@ constexpr auto scan(dim_ref along, const Init& init, const S& stacked, const F& 
 template <class Init, class F>
   requires(!Statement<Init>)
 constexpr auto repeat_times(operand times, const Init& init, const F& f) {
-  recorder& in = *detail::recorder_beside_numbers(init);
+  recorder& in = detail::recorder_of_start(init);
   const auto start = detail::with_values(in, init, times.where);
   using C = std::remove_const_t<decltype(start)>;
   loop_info info;
@@ -222,7 +239,7 @@ constexpr value repeat_times(const value& init, const N&, const F&) {
 template <class Init, class F, class P>
   requires(!Statement<Init>)
 constexpr auto repeat_until(const Init& init, const F& f, const P& done, operand most) {
-  recorder& in = *detail::recorder_beside_numbers(init);
+  recorder& in = detail::recorder_of_start(init);
   const auto start = detail::with_values(in, init, most.where);
   using C = std::remove_const_t<decltype(start)>;
   loop_info info;
@@ -251,7 +268,7 @@ struct loop_report {
 template <class Init, class F, class P>
   requires(!Statement<Init>)
 constexpr auto repeat_until_reported(const Init& init, const F& f, const P& done, operand most) {
-  recorder& in = *detail::recorder_beside_numbers(init);
+  recorder& in = detail::recorder_of_start(init);
   const auto start = detail::with_values(in, init, most.where);
   using C = std::remove_const_t<decltype(start)>;
   using state = std::tuple<C, value, value>;

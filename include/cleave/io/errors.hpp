@@ -22,6 +22,7 @@ inline constexpr text<4> field_numbers{"field '{name}' has {expected} dims, but 
 /// memory as the state.
 inline constexpr text<1> no_memory_for_files{
     "rank {rank} has not enough memory for what it reads from files or writes to them"};
+/// thrown: file_error
 /// mend: Throw exceptions that are derived from std::exception.
 inline constexpr text<1> unknown_exception{"an exception of unknown type was thrown on rank {rank}"};
 /// mend: Use a smaller batch. An epoch has whole batches only.

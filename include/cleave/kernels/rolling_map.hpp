@@ -7,7 +7,6 @@
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>
-#include <memory>
 
 // A map that overwrites in place an operand that it reads at a distance, such as a stencil.
 

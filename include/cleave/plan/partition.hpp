@@ -27,8 +27,8 @@ constexpr void adopt_result_order(graph& g) {
   }
 }
 
-/// The seconds in which a device stores what remaps take, at least, and reads it again. A byte through memory takes as
-/// long as about ten flops, on processors and on devices.
+/// The seconds in which a device stores the operands of remaps, at least, and reads them again. A byte through memory
+/// takes as long as about ten flops, on processors and on devices.
 constexpr double storing_for_remaps(const graph& g, const sizes& at, const policy& rule) {
   indexed_vector<std::uint8_t> taken(g.nodes.size(), 0);
   double seconds = 0;
@@ -36,8 +36,8 @@ constexpr double storing_for_remaps(const graph& g, const sizes& at, const polic
     for (int k = 0; k < n.arity && n.maps != 0; ++k) {
       const node& v = g.nodes[n.in[k]];
       if (v.arity == 0 || taken[n.in[k]]++ != 0) continue;
-      const auto all = shape_of(v.type, at).elements() * size_of(v.type.element) * iterations_of(g.loops, v.loop, at);
-      seconds += 2 * 10 * rule.flop * static_cast<double>(all);
+      const double bytes = static_cast<double>(shape_of(v.type, at).elements() * size_of(v.type.element));
+      seconds += 2 * 10 * rule.flop * bytes * static_cast<double>(iterations_of(g.loops, v.loop, at));
     }
   for (int a = 0; a < g.mesh.size(); ++a) seconds /= static_cast<double>(at.axes[a]);
   return seconds;

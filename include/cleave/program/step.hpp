@@ -101,7 +101,7 @@ struct fused_op {
   }
 };
 
-/// What bounds a box of the indices of a map's loop: they are at least `at`, or below it. The bounds of a box are
+/// A bound of a box of the indices of a map's loop: they are at least `at`, or below it. The bounds of a box are
 /// followed by its end, which says the expression that the map evaluates there. Of boxes that overlap the first one
 /// counts, and the last one has all indices.
 struct index_bound {
@@ -117,7 +117,7 @@ struct index_bound {
   friend constexpr bool operator==(const index_bound&, const index_bound&) = default;
 };
 /// How far a sum of a bound may be from an index or an extent, so that no integer of 32 bits wraps. Calls with extents
-/// that are larger than the others are refused.
+/// within this of 2^31 are refused.
 inline constexpr std::int64_t most_beyond_indices = 1 << 20;
 
 /// The most buffers that a step reads, and the most indices of its expression. A stencil reads one array at many
@@ -143,7 +143,8 @@ struct step {
   std::uint8_t folded = 0;
   reduction combine = reduction::sum;
   /// map, the first of a pass: its boxes, in the program's table (index_bound). None: it has one expression.
-  std::uint16_t first_bound = 0, bounds = 0;
+  std::uint32_t first_bound = 0;
+  std::uint16_t bounds = 0;
   /// fold: a sum along lines each of which has one term that is not 0, at a label.
   bool one_term = false;
 

@@ -244,7 +244,7 @@ class remap_adjoint {
       }
       maps.push_back(m);
     }
-    // What is the same for all elements of a window lacks its dim, and is seen through windows.
+    // A cotangent that all elements of a window share lacks its dim, and is seen through windows.
     const op code = windows != 0 || n_.code == op::fold_windows ? (folds ? op::fold_windows : op::windows)
                     : n_.code == op::concat                     ? op::slice
                     : n_.code == op::dynamic_pad                ? op::dynamic_slice

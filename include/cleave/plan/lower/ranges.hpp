@@ -47,8 +47,8 @@ constexpr void mark_labels(program& p) {
 /// The most different expressions of a pass by ranges of its indices, and the most boxes of a predicate and of a pass.
 inline constexpr std::size_t most_range_expressions = 8, most_predicate_boxes = 32, most_range_boxes = 256;
 
-/// Writes into the maps of a program in which boxes of indices they compute what (step::bounds): a select by a
-/// predicate of indices, such as the interior of a grid, has one branch in a box.
+/// Writes into the maps of a program the expression that they compute in each box of indices (step::bounds): a select
+/// by a predicate of indices, such as the interior of a grid, has one branch in a box.
 class range_cutting {
  public:
   constexpr explicit range_cutting(program& p) : p_(p) {}
@@ -59,7 +59,7 @@ class range_cutting {
       const step* const steps = p_.steps.at;
       if (!steps[i].joined) first = i;
       const bool ends = i + 1 == count || !steps[i + 1].joined;
-      if (steps[i].kind == step_kind::map && ends && may_choose(steps[i])) cut(first, i + 1);
+      if (steps[i].kind == step_kind::map && ends && may_be_cut(steps[i])) cut(first, i + 1);
     }
   }
 
@@ -78,9 +78,9 @@ class range_cutting {
     boxes where;
   };
 
-  /// Whether a pass, of which this is the last step, has an index. None that reads a transposed array: it runs in tiles
-  /// instead.
-  constexpr bool may_choose(const step& s) const {
+  /// Whether a pass, of which this is the last step, may be cut into boxes: it has an index, and reads no transposed
+  /// array, with which it runs in tiles instead.
+  constexpr bool may_be_cut(const step& s) const {
     const fused_op* const ops = p_.fused_ops.at + s.first_op;
     bool chooses = false;
     for (std::size_t j = 0; j < s.ops && !chooses; ++j) chooses = ops[j].code == op::iota;
@@ -126,8 +126,10 @@ class range_cutting {
     const fused_op& o = ops_[j];
     if (o.type != element::i32 && o.type != element::i64) return false;
     if (o.code == op::constant) {
-      if (is_whole(o.scalar)) f.sum.constant = static_cast<std::int64_t>(o.scalar);
-      return is_whole(o.scalar);
+      // Sums and products of others might overflow.
+      if (!is_whole(o.scalar) || o.scalar > 0x1p61 || o.scalar < -0x1p61) return false;
+      f.sum.constant = static_cast<std::int64_t>(o.scalar);
+      return true;
     }
     if (o.code == op::iota) {
       f.dim = static_cast<std::int8_t>(o.arg);
@@ -259,6 +261,8 @@ class range_cutting {
   /// The boxes with known conditions, some of which are in `where`. Of boxes that overlap the first one counts, so that
   /// the indices where a condition does not hold need no box of their own. False: there are too many.
   constexpr bool explore(const boxes& where) {
+    // There are no fewer boxes with all conditions known.
+    if (where.size() > most_range_boxes) return false;
     int open = -1;
     const indexed_vector<fused_op> expression = resolved(open);
     if (open < 0) return add(where, expression);

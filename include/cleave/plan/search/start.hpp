@@ -93,17 +93,23 @@ constexpr bool forward_sums(const cost_model& m, assignment& a, std::size_t v, a
   return true;
 }
 
+/// The elements of a value in all iterations.
+constexpr double reduced_elements(const cost_model& m, std::size_t v) {
+  return static_cast<double>(shape_of(m.node_at(v).type, m.at).elements()) * m.weight.at[v];
+}
 /// Forwards partial sums to the term of a running sum: through sums at indices, stacks of an inner loop, and linear ops
-/// of those. Only there: a stack of partial sums is as large on every device as the whole, so if nothing accumulates
-/// each is reduced in its iteration.
-constexpr void forward_into(const cost_model& m, assignment& a, std::size_t v) {
+/// of those, at most `depth` in a row. Only there: a stack of partial sums is as large on every device as the whole, so
+/// if nothing accumulates each is reduced in its iteration. Sums of fewer elements than `least` in all iterations are
+/// reduced there too.
+constexpr void forward_into(const cost_model& m, assignment& a, std::size_t v, double least, int depth) {
   const node& n = m.node_at(v);
   for (int k = 0; k < n.arity && !a.chosen.at[v].out.is_partial(); ++k) {
     const std::size_t operand = n.in[k];
     const bool only_here = m.first_edge.at[operand + 1] - m.first_edge.at[operand] == 1;
-    if (only_here && (rules::stacks(m.node_at(operand)) || (m.traits.at[operand] & is_linear) != 0))
-      forward_into(m, a, operand);
+    if (depth > 1 && only_here && (rules::stacks(m.node_at(operand)) || (m.traits.at[operand] & is_linear) != 0))
+      forward_into(m, a, operand, least, depth - 1);
     const layout from = produced(m, a, operand);
+    if (from.is_partial() && reduced_elements(m, operand) < least) continue;
     strategy as_it_comes = a.chosen.at[v];
     project(m, v, k, from, as_it_comes);
     if (rules::stacks(n) && from.combine() == reduction::sum) forward_sums(m, a, v, from.unreduced(), 1, as_it_comes);
@@ -124,7 +130,7 @@ constexpr void accumulate_partially(const cost_model& m, assignment& a, std::siz
   const int own = total.in[0] == carried ? 0 : 1;
   const std::size_t term = total.in[1 - own];
   if (total.in[own] != carried || term == carried || is_fixed(m, a, sum)) return;
-  forward_into(m, a, term);
+  forward_into(m, a, term, reduced_elements(m, m.node_at(carried).in[0]), 32);
   const layout part = produced(m, a, term);
   if (!part.is_partial() || part.combine() != reduction::sum) return;
   strategy s;
