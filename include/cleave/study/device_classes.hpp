@@ -90,9 +90,9 @@ class device_classes {
   indexed_vector<std::int32_t> begins_[max_axes];
 };
 
-/// Classes of devices with equally large shards, halos and loops.
-constexpr device_classes classes_by_length(const program_view& p, const sizes& at) {
-  device_classes all(at.axes);
+/// Tells devices apart whose shards, halos or loops are not equally large. No result by value: in constant evaluation
+/// g++ 12 destroys it too early.
+constexpr void tell_lengths_apart(const program_view& p, const sizes& at, device_classes& all) {
   for (const buffer& b : p.buffers) {
     for (int i = 0; i < b.type.rank; ++i) all.tell_lengths_apart(at[b.type[i]], b.where[i]);
     if (has_neighbours(b))
@@ -101,7 +101,6 @@ constexpr device_classes classes_by_length(const program_view& p, const sizes& a
   }
   for (const step& s : p.steps)
     for (int i = 0; i < s.loop.rank; ++i) all.tell_lengths_apart(at[s.loop[i]], s.space[i]);
-  return all;
 }
 
 /// The classes of devices for one exchange. Far from the ends of a dim, where neither blocks nor sources are cut off,

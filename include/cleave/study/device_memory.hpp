@@ -39,8 +39,9 @@ struct step_by_place {
 class workspace_search {
  public:
   constexpr workspace_search(const program_view& p, const sizes& at, std::int64_t limit)
-      : p_(p), at_(at), limit_(limit), by_length_(classes_by_length(p, at)), shared_(by_length_),
-        separate_(p.steps.size(), false) {
+      : p_(p), at_(at), limit_(limit), by_length_(at.axes), shared_(at.axes), separate_(p.steps.size(), false) {
+    tell_lengths_apart(p, at, by_length_);
+    shared_ = by_length_;
     for (int a = 0; a < max_axes; ++a)
       if (at.axes[a] > 1) all_ = all_.with(a);
     for (std::size_t i = 0; i < p.steps.size(); ++i) add(i);
