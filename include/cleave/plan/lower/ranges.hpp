@@ -100,9 +100,11 @@ class range_cutting {
       }
       return k;
     };
-    for (const fused_op& o : ops_)
-      if (boxes where; o.code == op::select && predicate_of(o) < 0 && find_boxes(o.in[0], true, where))
-        predicates_.push_back({o.in[0], std::move(where)});
+    for (const fused_op& o : ops_) {
+      if (o.code != op::select || predicate_of(o) >= 0) continue;
+      boxes where{}; // not in the condition: nvcc 12 then finds it uninitialized
+      if (find_boxes(o.in[0], true, where)) predicates_.push_back({o.in[0], std::move(where)});
+    }
     if (predicates_.empty()) return;
     // More operations are appended to the list.
     const indexed_vector<fused_op> own(ops_.begin(), ops_.end());
