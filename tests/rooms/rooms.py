@@ -75,22 +75,20 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
     "version": 50, "base": 1880, "mesh": 300, "layout": 1250, "type": 500, "graph": 1740, "ops": 1610, "record": 1050,
-    "cost": 2550, "program": 2430, "rules": 2350, "autodiff": 550, "expr": 3950, "propagate": 250, "plan": 7450,
-    "study": 2160, "simulate": 1980, "storage": 1750, "comm": 5120, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 5100,
+    "cost": 2550, "program": 2430, "rules": 2350, "autodiff": 550, "expr": 3950, "propagate": 250, "plan": 7470,
+    "study": 2160, "simulate": 1980, "storage": 1750, "comm": 5150, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 5100,
     "shards": 50, "object": 150, "tensor": 3210, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
 NOT_IN_CORE = [*APPLICATIONS, "study", "files"]  # a program that runs includes no header of the study
-CORE_BUDGET = 50200
+CORE_BUDGET = 50270
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "tensor"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}
 # By file: the operations that it names, and why.
 NAMED: dict = {
     "plan/lower/emit.hpp": ("reshard", "names a copy by what users would write"),
-    "plan/lower/ranges.hpp": ("add cast count equal iota less less_equal greater logical_and logical_not logical_or mul not_equal "
-                              "select sub",
-                              "bounds of indices from comparisons"),
+    "plan/lower/ranges.hpp": ("cast count iota logical_not", "bounds of indices from comparisons"),
     "plan/lower/scale_products.hpp": ("add count div mul neg sub", "the algebra of alpha * product + beta * addend"),
     "program/fold_cut.hpp": ("iota", "which dims an expression numbers"),
     "tensor/call.hpp": ("count iota", "whether indices and counts fit their element types"),
@@ -107,7 +105,7 @@ DETAIL: dict = {}
 # Neither list grows: whoever adds a line changes these numbers too, in sight of the reader of the change.
 MOST_ALLOWED = 0
 MOST_DETAIL = 0
-MOST_NAMED = 43
+MOST_NAMED = 33
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
 INCLUDE_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"

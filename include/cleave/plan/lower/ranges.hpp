@@ -13,6 +13,13 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
+/// Whether an operation is the comparison that holds for equal operands alone.
+constexpr bool holds_if_equal(const fused_op& o) {
+  return is_comparison(o.code) && outcomes_of(o.code) == (operand_order::equal | operand_order::ones);
+}
+/// Whether an operation is one of two operands, by a predicate.
+constexpr bool chooses(const fused_op& o) { return has_trait(o.code, op_traits::by_predicate); }
+
 /// Marks the comparisons of the index along the lines of a map or a fold with a label that does not move along them,
 /// as in one_hot(label), and the sums along lines of which a label leaves one term.
 constexpr void mark_labels(program& p) {
@@ -24,7 +31,7 @@ constexpr void mark_labels(program& p) {
     const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
     const auto counts = [](const fused_op& o) { return is_integer(o.type) && size_of(o.type) >= 4; };
     for (std::size_t j = 0; j < s.ops; ++j)
-      for (std::size_t k = 0; k < 2 && ops[j].code == op::equal && ops[j].arg == 0; ++k) {
+      for (std::size_t k = 0; k < 2 && holds_if_equal(ops[j]) && ops[j].arg == 0; ++k) {
         const fused_op &index = ops[ops[j].in[k]], &label = ops[ops[j].in[1 - k]];
         if (index.code == op::iota && index.arg == inner.position && label.code == op::input &&
             inner.stride[label.arg] == 0 && counts(index) && counts(label))
@@ -33,11 +40,11 @@ constexpr void mark_labels(program& p) {
     if (s.kind != step_kind::fold || s.combine != reduction::sum || !inner.folded) continue;
     const auto compares = [&](std::size_t j) {
       const fused_op& o = ops[ops[j].code == op::cast ? ops[j].in[0] : j];
-      return o.code == op::equal && o.arg != 0;
+      return holds_if_equal(o) && o.arg != 0;
     };
     const fused_op& last = ops[s.ops - 1];
-    if (last.code == op::mul) s.one_term = compares(last.in[0]) || compares(last.in[1]);
-    if (last.code == op::select) {
+    if (entry_of(last.code).sums == linearity::each) s.one_term = compares(last.in[0]) || compares(last.in[1]);
+    if (chooses(last)) {
       const fused_op& otherwise = ops[last.in[2]];
       s.one_term = compares(last.in[0]) && otherwise.code == op::constant && otherwise.scalar == 0;
     }
@@ -96,12 +103,12 @@ class range_cutting {
     predicates_.clear();
     const auto predicate_of = [&](const fused_op& o) {
       int k = as_int(predicates_.size());
-      while (k-- > 0 && (o.code != op::select || predicates_[k].condition != o.in[0])) {
+      while (k-- > 0 && (!chooses(o) || predicates_[k].condition != o.in[0])) {
       }
       return k;
     };
     for (const fused_op& o : ops_) {
-      if (o.code != op::select || predicate_of(o) >= 0) continue;
+      if (!chooses(o) || predicate_of(o) >= 0) continue;
       boxes where{}; // not in the condition: nvcc 12 then finds it uninitialized
       if (find_boxes(o.in[0], true, where)) predicates_.push_back({o.in[0], std::move(where)});
     }
@@ -144,8 +151,10 @@ class range_cutting {
       return f.sum.terms.size() == 1;
     }
     index_form a, b;
-    if ((o.code != op::add && o.code != op::sub) || !find_form(o.in[0], a) || !find_form(o.in[1], b)) return false;
-    return subtract(b, o.code == op::sub ? 1 : -1, a, f) && is_exact(f, o.type);
+    const linearity sums = entry_of(o.code).sums;
+    if (sums != linearity::joint && sums != linearity::difference) return false;
+    if (!find_form(o.in[0], a) || !find_form(o.in[1], b)) return false;
+    return subtract(b, sums == linearity::difference ? 1 : -1, a, f) && is_exact(f, o.type);
   }
   /// a - times * b, of which one at most is an index.
   static constexpr bool subtract(const index_form& b, int times, const index_form& a, index_form& f) {
@@ -168,11 +177,14 @@ class range_cutting {
     const fused_op& o = ops_[j];
     if (o.code == op::logical_not) return find_boxes(o.in[0], !wanted, where);
     if (is_comparison(o.code)) return find_bounds(o, wanted, where);
-    if (o.code != op::logical_and && o.code != op::logical_or) return false;
+    const bool all = outcomes_of(o.code) == operand_order::ones;
+    if (o.type != element::boolean ||
+        (!all && outcomes_of(o.code) != (operand_order::less | operand_order::greater | operand_order::ones)))
+      return false;
     boxes a, b;
     if (!find_boxes(o.in[0], wanted, a) || !find_boxes(o.in[1], wanted, b)) return false;
     // No conditional expression: g++ 12 destroys its vectors too early.
-    if ((o.code == op::logical_and) == wanted) {
+    if (all == wanted) {
       where = in_both(a, b);
     } else {
       where = std::move(a);
@@ -210,15 +222,18 @@ class range_cutting {
       if (next) ++bound.at.constant;
       where.back().push_back(bound);
     };
+    // The orders of the index and `at` in which the condition is as wanted.
+    const auto holds = [&](unsigned order) { return ((outcomes_of(o.code) & order) != 0) == wanted; };
+    const bool below = holds(turned ? operand_order::greater : operand_order::less), same = holds(operand_order::equal),
+               above = holds(turned ? operand_order::less : operand_order::greater);
     where.push_back(box{});
-    if (o.code == op::equal || o.code == op::not_equal) {
-      const bool is_there = (o.code == op::equal) == wanted;
-      add(false, !is_there);
-      if (!is_there) where.push_back(box{});
-      add(true, is_there);
+    if (below && above) { // one on each side
+      add(false, true);
+      where.push_back(box{});
+      add(true, false);
     } else {
-      const bool below = o.code == op::less || o.code == op::less_equal;
-      add((o.code == op::less_equal || o.code == op::greater) != turned, (below == wanted) != turned);
+      if (!below) add(!same, false);
+      if (!above) add(same, true);
     }
     return true;
   }
