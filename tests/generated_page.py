@@ -20,8 +20,8 @@ def read(path: pathlib.Path) -> str:
 
 
 def wrapped(text: str, indent: str = "", first: str = "") -> str:
-    """The text in lines of at most 100 columns, none of which ends within `code`."""
-    kept = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\0"), text)
+    """The text in lines of at most 100 columns, none of which ends within `code` that fits into one."""
+    kept = re.sub(r"`[^`]*`", lambda code: code.group() if len(code.group()) > 90 else code.group().replace(" ", "\0"), text)
     return textwrap.fill(kept, 100, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 

@@ -5,15 +5,17 @@
 
     chains.py --into FOLDER BLOCK.cpp ...
 
-What the library's headers instantiate at the end of a source takes longer than most blocks. So blocks share a source, each in
-a namespace of its own. A block comes after blocks that include what it includes or less, so that a missing include is an error
-as in a source of its own. The fewest chains are found as tests/headers.py finds them.
+The templates of the library's headers are instantiated at the end of a source, which takes longer than most blocks. So blocks
+share a source, each in a namespace of its own. A block comes after blocks that include the same headers or fewer, so that a
+missing include is an error as in a source of its own. The fewest chains are found as tests/headers.py finds them.
 """
 import argparse
 import functools
 import pathlib
 import re
 import sys
+
+from extract import write_source
 
 
 def main() -> None:
@@ -63,11 +65,7 @@ def main() -> None:
             seen.update(new)
             lines += [*new, f"namespace block_{block.stem} {{", f'#include "{block.resolve().as_posix()}"', "}"]
             last, block = block, after.get(block)
-        source = arguments.into / f"{last.stem}.cpp"
-        written = "\n".join(lines) + "\n"
-        if not source.exists() or source.read_text(encoding="utf-8") != written:
-            source.write_text(written, encoding="utf-8")
-        print(source.as_posix())
+        write_source(arguments.into / f"{last.stem}.cpp", lines)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,14 @@ import re
 import sys
 
 
+def write_source(source: pathlib.Path, lines: list[str]) -> None:
+    """Writes a source and prints its path; one that is so already keeps its time."""
+    text = "\n".join(lines) + "\n"
+    if not source.exists() or source.read_text(encoding="utf-8") != text:
+        source.write_text(text, encoding="utf-8")
+    print(source.as_posix())
+
+
 def snippets(document: pathlib.Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     name, inside = None, False
@@ -45,10 +53,7 @@ def main() -> None:
         prefix = re.sub(r"[^a-z0-9]+", "_", document.stem.lower())
         for name, lines in snippets(document).items():
             source = arguments.into / f"{prefix}_{name}.cpp"
-            text = "\n".join(lines) + "\n"
-            if not source.exists() or source.read_text(encoding="utf-8") != text:
-                source.write_text(text, encoding="utf-8")
-            print(source.as_posix())
+            write_source(source, lines)
 
 
 if __name__ == "__main__":

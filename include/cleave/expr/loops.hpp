@@ -210,8 +210,7 @@ constexpr auto repeat_times(operand times, const Init& init, const F& f) {
   recorder& in = detail::recorder_of_start(init);
   const auto start = detail::with_values(in, init, times.where);
   using C = std::remove_const_t<decltype(start)>;
-  loop_info info;
-  info.iterations = hinted_iterations;
+  loop_info info{.iterations = hinted_iterations};
   if (times.is_literal) {
     // Along a dim of its own, so that a derivative can stack its values.
     const auto count = static_cast<std::int64_t>(times.literal);
@@ -242,11 +241,9 @@ constexpr auto repeat_until(const Init& init, const F& f, const P& done, operand
   recorder& in = detail::recorder_of_start(init);
   const auto start = detail::with_values(in, init, most.where);
   using C = std::remove_const_t<decltype(start)>;
-  loop_info info;
-  info.iterations = hinted_iterations;
   const value times = detail::count_of(in, most, "repeat_until");
   return detail::repeated(
-      "repeat_until", in, info, times, start,
+      "repeat_until", in, {.iterations = hinted_iterations}, times, start,
       [&](const C& carried, std::uint8_t loop) {
         const C next = detail::called_for(carried, f, carried);
         detail::set_break(in, "repeat_until", loop, detail::held_by(done, next), most.where);
@@ -272,12 +269,10 @@ constexpr auto repeat_until_reported(const Init& init, const F& f, const P& done
   const auto start = detail::with_values(in, init, most.where);
   using C = std::remove_const_t<decltype(start)>;
   using state = std::tuple<C, value, value>;
-  loop_info info;
-  info.iterations = hinted_iterations;
   const value times = detail::count_of(in, most, "repeat_until_reported");
   const state before{start, in.constant(0, element::i32, most.where), in.constant(0, element::boolean, most.where)};
   const state after = detail::repeated(
-      "repeat_until_reported", in, info, times, before,
+      "repeat_until_reported", in, {.iterations = hinted_iterations}, times, before,
       [&](const state& carried, std::uint8_t loop) {
         const C next = detail::called_for(std::get<0>(carried), f, std::get<0>(carried));
         const value holds = detail::held_by(done, next);
