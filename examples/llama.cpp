@@ -205,7 +205,7 @@ struct aligned {
     for (const auto& t : texts) all.insert(all.end(), t.begin(), t.end());
     return all;
   }
-  /// The tokens of a text without what fills it up.
+  /// The tokens of a text without its padding.
   std::span<const std::int32_t> own(std::size_t s) const {
     return std::span<const std::int32_t>(texts[s]).subspan(static_cast<std::size_t>(begins[s]));
   }

@@ -65,7 +65,7 @@ constexpr auto embedded = [](const auto& p, const auto& tokens, const auto& alon
   const auto x = nn::embedding(p.words, tokens, vocabulary);
   return pin(x + 0.1 * nn::sinusoidal(x, iota(x, along), embed));
 };
-/// The scores of what may follow each position of a translation that has begun: [batch, position, vocabulary].
+/// The scores of the tokens that may follow each position of a translation: [batch, position, vocabulary].
 constexpr auto scores = [](const auto& p, const auto& sentences, const auto& begun) {
   // Whether there is a token at a place.
   const auto is_there = sentences != byte_tokens::pad;

@@ -108,7 +108,7 @@ constexpr configuration configurations[] = {
     {"1T on 1048576", 128, 25600, 160, 1, 1 << 20, 8, 64, 2048, 0, 0, in_stages},
 };
 
-/// Nodes of 8: tensors are sharded within one, batches and stages over what is left of it and over nodes. PyTorch
+/// Nodes of 8: tensors are sharded within one, batches and stages over the rest of it and over nodes. PyTorch
 /// starts each pass from the host: its time, of 10, 15, 20 and so on microseconds, was chosen to fit every other one of
 /// vTrain's runs within a node. It changes none of the published runs.
 constexpr cleave::machine node_by_node = [] {

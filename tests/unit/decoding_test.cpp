@@ -166,7 +166,7 @@ TEST(Decoding, TextsEndBeforeStopWords) {
   EXPECT_EQ(ids.push({8, 9}), tokens{});
   EXPECT_TRUE(ids.ended());
 }
-// Whatever the pieces are, the text is what comes before the first stop word of all of it.
+// Whatever the pieces are, the text ends before the stop word that is complete first.
 TEST(Decoding, PiecesDoNotMatter) {
   std::mt19937 random(3);
   for (int run = 0; run < 500; ++run) {

@@ -613,7 +613,7 @@ const index_bound& box_at(const program& p, const step& s, const std::vector<std
   }
   throw std::logic_error("no box has the index");
 }
-/// In each box of its only pass a program computes what it computes without boxes. How many expressions there are.
+/// Checks that the only pass of a program has the same values with boxes as without. The number of its expressions.
 std::size_t expressions_of_boxes(const lowered& l) {
   emitted e = joined(l);
   range_cutting(e.made).run();
@@ -684,7 +684,7 @@ TEST(Lower, RangesOfIndicesAreBoxesOfThePlan) {
     return select(broadcast(long_enough, batch, embed), select(i < 1, a, b), 3.0f * a);
   };
   EXPECT_GE(expressions(extents), 2u);
-  // What compares two indices is no range, and neither is a sum that could wrap.
+  // A comparison of two indices is no range, and neither is that of a sum that could wrap.
   EXPECT_EQ(expressions([](auto a, auto b, auto i, auto j) { return select(i < j, a, b); }), 0u);
   EXPECT_EQ(expressions([](auto a, auto b, auto i, auto) { return select(i + 2147483645 > 0, a, b); }), 0u);
 }
@@ -704,7 +704,7 @@ TEST(Lower, APlanSaysTheBoundsOfTheInterior) {
     EXPECT_EQ(bounds[k].upper, k == 1);
     EXPECT_EQ(evaluated(bounds[k].at, l.at), k == 1 ? 256 - 3 : 3);
   }
-  // Inside a product, and elsewhere what is there already.
+  // Inside a product, and elsewhere the values that are there already.
   EXPECT_EQ(fused_ops_of(p, bounds[2]).back().code, op::mul);
   EXPECT_EQ(bounds[3].ops, 1);
   EXPECT_EQ(fused_ops_of(p, bounds[3])[0].code, op::input);

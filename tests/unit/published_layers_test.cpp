@@ -314,7 +314,7 @@ TEST(PublishedLayers, NormalizationOfBatchesAndGroups) {
              },
              recorded::of_groups)},
         45);
-  // What was learnt about batches has no gradient.
+  // Running moments have no gradient.
   layer later = of_jax(
       "after a batch", {{"batch", 3}, {"a", 4}, {"in", 2}}, {x, of_channels, of_channels, of_channels, of_channels},
       [=](auto a) {

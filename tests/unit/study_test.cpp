@@ -286,7 +286,7 @@ TEST(study, waits_for_the_host) {
   EXPECT_EQ(p.predict(host).seconds, p.predict(simple).seconds);
 }
 
-// A kernel of fused attention reads three operands and writes one result; what is left are numbers for each row.
+// A kernel of fused attention reads three operands and writes one result; the other values are numbers for each row.
 TEST(study, keeps_the_scores_of_fused_attention_on_the_chip) {
   constexpr static cleave::dim<"position"> position;
   constexpr static cleave::dim<"source"> source;

@@ -190,7 +190,7 @@ class loader {
   std::deque<batch_read> ready_{};
   /// The batch that the thread reads next, and the one that is taken next.
   data_position ahead_{}, expected_{};
-  /// Changes when what is read is not wanted any more.
+  /// Changes when batches that were read are not wanted any more.
   std::int64_t turn_ = 0;
   bool wanted_ = false, stops_ = false;
   std::thread thread_{};

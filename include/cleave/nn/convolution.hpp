@@ -13,7 +13,7 @@
 
 // Convolutions and pooling over windows of one to three dims. A window says how places of the result see places of x:
 // result i sees stride * i + dilation * k - low. Kernels have the dims `at` of the windows. Sharded dims of space
-// exchange what windows see beyond a block, all of it in one exchange; a sharded batch moves nothing.
+// exchange the elements that windows see beyond a block, all in one exchange; a sharded batch moves nothing.
 
 namespace cleave { inline namespace v0 { namespace nn {
 
@@ -29,7 +29,7 @@ namespace detail {
 template <class W>
 concept Window = std::convertible_to<const W&, window>;
 
-/// A kernel, or a kernel with a bias, times what the windows see.
+/// A kernel, or a kernel with a bias, times the elements that the windows see.
 template <class W, class... D>
 constexpr value convolved(const value& seen, const W& w, const D&... over) {
   if constexpr (requires { w.bias; }) return dot(seen, w.kernel, over...) + w.bias;
@@ -76,8 +76,8 @@ constexpr value depthwise_convolution(operand x, const W& w, const Along&... alo
 CLEAVE_LIFT(depthwise_convolution)
 
 /// The transpose of a convolution: x [to..., channel, ...] with the kernel [at..., channel, ...] gives [from..., ...].
-/// The windows are those of the convolution from the result to x, so x is its smaller side. What windows add to one
-/// place is added up: no zeros are multiplied. The extent of `from` is stride * (extent of `to` - 1) + dilation *
+/// The windows are those of the convolution from the result to x, so x is its smaller side. Windows that overlap
+/// are added: no zeros are multiplied. The extent of `from` is stride * (extent of `to` - 1) + dilation *
 /// (extent of `at` - 1) + 1 - low - high (PyTorch's, with padding low and high, which may differ).
 template <detail::LinearMap W, detail::Window... Along>
 constexpr value transposed_convolution(operand x, const W& w, dim_ref channel, const Along&... along) {

@@ -189,7 +189,8 @@ class classes_of_exchange {
       return true;
     }
     const std::int64_t apart = ends[0] < ends[1] ? ends[1] - ends[0] : ends[0] - ends[1];
-    // A device sends to those whose sources are near it; borders mirror and wrap what is missing at an end.
+    // A device sends to those whose sources are near it; borders mirror and wrap the sources that are missing at an
+    // end.
     const std::int64_t reach = 2 * far + 2 + apart;
     if (reach >= blocks) return false;
     for (std::int64_t k = 0; k < reach; ++k) all_.tell_apart(list, k);

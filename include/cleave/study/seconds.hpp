@@ -220,7 +220,7 @@ class clocks {
       const auto flops = static_cast<double>(pricing_of(s.kind).most_flops.call(placed(p_, s), at_));
       const double width = std::min(
           {local_extent(p_, s, s.m, at_), local_extent(p_, s, s.n, at_), local_extent(p_, s, s.k, at_)});
-      // Fused attention has 16-bit operands, and casts what it keeps on the chip.
+      // Fused attention has 16-bit operands, and casts the values that it keeps on the chip.
       const bool fused = on_chip_[s.out] || on_chip_[s.in[0]] || on_chip_[s.in[1]];
       const element e = fused ? element::bf16 : p_.buffers[s.in[0]].type.element;
       const double seconds = std::max(flops / m_.product_rate(e, width), bytes / m_.memory_rate()) + m_.launch;

@@ -107,7 +107,7 @@ class studied_plan {
   products_by_use work(const machine& m) const { return products_->at(at_, m); }
   /// The memory of the device that needs most, in bytes.
   memory_parts memory() const { return memory_of(view(), at_); }
-  /// The same if pipelines ran as 1F1B, or interleaved: a model of what no program here does (`sizes_in_flight`).
+  /// The same if pipelines ran as 1F1B, or interleaved: a model, since no program here runs so (`sizes_in_flight`).
   memory_parts memory_in_flight() const { return cleave::memory_in_flight(view(), at_); }
   /// Whether `memory` is exact.
   bool memory_is_exact() const { return cleave::memory_is_exact(view(), at_); }
