@@ -7,7 +7,7 @@
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/host_number.hpp>
 #include <cleave/kernels/expression.hpp>
-#include <cleave/simulate/scalar.hpp>
+#include <cleave/ops/meaning.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <memory>
@@ -150,12 +150,12 @@ class nan_search {
                   const double* value) const {
     switch (role_of(o.code)) {
       case fused_role::load: return element_at(s, s.in[o.arg], at, address);
-      case fused_role::index: return simulation::stored(o.type, as_double(extents(s)[o.arg].begin + at.index[o.arg]));
-      case fused_role::constant: return simulation::stored(o.type, o.scalar);
+      case fused_role::index: return plain::stored(o.type, as_double(extents(s)[o.arg].begin + at.index[o.arg]));
+      case fused_role::constant: return plain::stored(o.type, o.scalar);
       case fused_role::count: return literal_of(o, b_.at);
       default:
-        return simulation::applied(o.code, fused_ops_of(b_.program, s)[o.in[typed_operand(o.code)]].type, o.type,
-                                   value[o.in[0]], value[o.in[1]], value[o.in[2]]);
+        return plain::applied(o.code, fused_ops_of(b_.program, s)[o.in[typed_operand(o.code)]].type, o.type,
+                              value[o.in[0]], value[o.in[1]], value[o.in[2]]);
     }
   }
   double element_at(const step& s, std::size_t b, const point& at, const indexed_vector<void*>& address) const {

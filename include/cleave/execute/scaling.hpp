@@ -6,7 +6,7 @@
 #include <cleave/execute/binder.hpp>
 #include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/host_number.hpp>
-#include <cleave/simulate/scalar.hpp>
+#include <cleave/ops/meaning.hpp>
 
 #include <cmath>
 
@@ -78,7 +78,7 @@ class scaling {
       else if (e.buffer != no_buffer || role_of(o.code) != fused_role::operation) value[t] = rounded(numbers[t]);
       else
         value[t] = rounded(
-            rounded_to(o.type, simulation::applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0)));
+            rounded_to(o.type, plain::applied(o.code, o.type, o.type, value[o.in[0]], value[o.in[1]], 0)));
     }
     return static_cast<T>(value.back());
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // The operations, one entry each. This list is included several times, each time with other meanings of the macros:
-// graph/graph.hpp makes the enumeration of it, ops/table.hpp the table, simulate/scalar.hpp the plain meaning of the
+// graph/graph.hpp makes the enumeration of it, ops/table.hpp the table, ops/meaning.hpp the plain meaning of the
 // elementwise operations. The order means nothing.
 //
 //   CLEAVE_OP(op, class, operands, linearity)
