@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "evaluated.hpp"
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
 
@@ -113,7 +113,7 @@ void check(const F& f, std::tuple<Results&...> results, double tolerance, const 
   };
   (take(args), ...);
   for (auto& size : at.axes.of) size = 1;
-  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
+  const std::vector<cleave::host_array> wanted = evaluated(std::get<0>(results).get_grid(), g, at, in);
   const auto same = [&](const char* how, const auto&... t) {
     r = 0;
     const auto compare = [&](const auto& tensor) {

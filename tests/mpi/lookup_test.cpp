@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "evaluated.hpp"
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ void check(const F& f, Result& result, const Args&... args) {
   for (int i = 0; i < g.output_types[0].rank; ++i)
     at.dims[g.output_types[0][i]] = result.extents()[static_cast<std::size_t>(i)];
   for (auto& a : at.axes.of) a = 1;
-  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
+  const std::vector<cleave::host_array> wanted = support::evaluated(result.get_grid(), g, at, in);
   for (int times = 0; times < 2; ++times) {
     result = f(args...);
     const auto got = result.to_global();

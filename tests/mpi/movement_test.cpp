@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "evaluated.hpp"
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/simulate/evaluate.hpp>
 
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ void check(const F& f, Result& result, const Args&... args) {
   (take(args), ...);
   ASSERT_TRUE(derive_extents(g.rules, at));
   for (auto& a : at.axes.of) a = 1;
-  const std::vector<cleave::host_array> wanted = evaluate(g, at, in);
+  const std::vector<cleave::host_array> wanted = support::evaluated(result.get_grid(), g, at, in);
   for (int times = 0; times < 2; ++times) {
     result = f(args...);
     const auto got = result.to_global();

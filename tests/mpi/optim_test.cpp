@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "evaluated.hpp"
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
@@ -9,7 +10,6 @@
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/mixed.hpp>
 #include <cleave/optim/sgd.hpp>
-#include <cleave/simulate/simulate.hpp>
 
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST(optim, adafactor_of_clipped_gradients_is_what_it_means_on_every_mesh) {
         arrays.emplace_back(cleave::shape_of(graph.nodes[graph.inputs[i]].type, at));
         arrays.back().data = before[i];
       }
-      const auto wanted = evaluate(graph, at, arrays);
+      const auto wanted = support::evaluated(g, graph, at, arrays);
       adafactor_step(w, state, slope, 2.5, 0.1).into(w, state);
       append(w, after);
       append(state, after);
