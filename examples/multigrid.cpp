@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The problem of HPCG: an operator with 27 points on a grid in three dims, solved by conjugate gradients whose
+// preconditioner is a V-cycle of multigrid. As in HPCG, a coarser grid has every second point in each direction, and
+// the same operator; residuals are injected, and corrections are added at the points of the coarser grid.
+//
+// The smoother differs. HPCG sweeps with symmetric Gauss-Seidel, whose points wait for one another: in each process
+// they come in order, so the result depends on the number of processes. Here a polynomial of Chebyshev in the operator
+// damps the upper part of its spectrum. All points are computed at once, and the iterates have the same bits on every
+// mesh but for the rounding of the inner products.
+//
+// An operator of 27 points takes the compiler long, so it is in two plans only. All levels have the same types and
+// share them: a level knows its extents at run time. The dims of a coarser grid need other names where both occur; then
+// one array has both names.
+//
+//   mpirun -n 4 multigrid [--points 64] [--levels 4] [--mesh 1x2x2] [--log multigrid.csv]
+#include "options.hpp"
+#include "progress.hpp"
+
+#include <cleave/cleave.hpp>
+#include <cleave/stencil/field.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace multigrid {
+
+namespace stencil = cleave::stencil;
+using cleave::value;
+inline constexpr cleave::axis<"az"> az;
+inline constexpr cleave::axis<"ay"> ay;
+inline constexpr cleave::axis<"ax"> ax;
+inline constexpr cleave::mesh mesh{az, ay, ax};
+inline constexpr cleave::dim<"z"> z;
+inline constexpr cleave::dim<"y"> y;
+inline constexpr cleave::dim<"x"> x;
+inline constexpr cleave::dim<"coarse_z"> coarse_z;
+inline constexpr cleave::dim<"coarse_y"> coarse_y;
+inline constexpr cleave::dim<"coarse_x"> coarse_x;
+
+using Field = cleave::tensor<double, mesh(z / az, y / ay, x / ax)>;
+using Coarse = cleave::tensor<double, mesh(coarse_z / az, coarse_y / ay, coarse_x / ax)>;
+using Number = cleave::tensor<double, mesh()>;
+
+// 26 on the diagonal, -1 for each neighbour; there are none beyond the faces.
+constexpr value applied(const value& u) {
+  const auto around = stencil::box<1>(u, along(z, stencil::fixed(0)), along(y, stencil::fixed(0)),
+                                      along(x, stencil::fixed(0)));
+  value total = 27 * u;
+  for (const int k : {-1, 0, 1})
+    for (const int j : {-1, 0, 1})
+      for (const int i : {-1, 0, 1}) total = total - around(k, j, i);
+  return total;
+}
+
+// Adds a correction to a solution and takes it from the residual. The next correction is made of both.
+constexpr cleave::function correct([](auto u, auto correction, auto residual, auto again, auto more) {
+  const value left = residual - applied(correction);
+  return std::tuple(u + correction, again * correction + more * left, left);
+});
+constexpr cleave::function scaled([](auto u, auto by) { return by * u; });
+
+// To the next coarser grid, and from it. Its solution is one to which the last correction has not been added.
+constexpr cleave::function injected([](auto u) {
+  const auto half = [](const value& v, auto from, auto to) { return slice(v, from, to, 0, cleave::to_the_end, 2); };
+  return half(half(half(u, z, coarse_z), y, coarse_y), x, coarse_x);
+});
+constexpr cleave::function spread([](auto u, auto correction) {
+  const auto twice = [](const value& v, auto from, auto to) { return pad(v, from, to, 0, 1, 1); };
+  return twice(twice(twice(u + correction, coarse_z, z), coarse_y, y), coarse_x, x);
+});
+
+// Conjugate gradients in two halves, with a V-cycle between them.
+constexpr cleave::function direction([](auto u, auto correction, auto r, auto p, auto before) {
+  const value preconditioned = u + correction, now = sum(preconditioned * r);
+  return std::tuple(preconditioned + now / before * p, now);
+});
+constexpr cleave::function advance([](auto u, auto r, auto p, auto product) {
+  const value q = applied(p), step = product / sum(p * q), left = r - step * q;
+  return std::tuple(u + step * p, left, sqrt(sum(left * left)));
+});
+constexpr cleave::function norm([](auto r) { return sqrt(sum(r * r)); });
+constexpr cleave::function error([](auto u) { return max(abs(u - 1)); });
+
+// A halo with edges and corners, in one exchange; the numbers of an iteration are reduced.
+using Three = std::tuple<Field, Field, Field>;
+constexpr auto plan = cleave::plan<Three(Field, Field, Field, double, double)>(correct);
+static_assert(plan.count(cleave::kind::exchange) == 1 && plan.collectives() == 1);
+
+constexpr std::string_view usage =
+    "usage: multigrid [options]\n"
+    "  --points N       points in each direction, divisible by 2 for each level but the last (64)\n"
+    "  --levels N       grids, 1 to 8 (4)\n"
+    "  --mesh PxRxC     processes in each direction (as cubic as possible)\n"
+    "  --tolerance T    of the residual, relative to the right-hand side (1e-9)\n"
+    "  --iterations N   give up after so many (200)\n"
+    "  --log FILE       a CSV file for the residuals\n";
+
+/// The arrays of a grid. Those that a finer one reads or writes have a second name.
+struct level {
+  level(const cleave::grid& grid, long n, bool coarser)
+      : b(grid, {n, n, n}), u(grid, {n, n, n}), correction(grid, {n, n, n}), residual(grid, {n, n, n}) {
+    if (!coarser) return;
+    coarse_b.rebind(Coarse(grid, {n, n, n}, b.view()));
+    coarse_u.rebind(Coarse(grid, {n, n, n}, u.view()));
+    coarse_correction.rebind(Coarse(grid, {n, n, n}, correction.view()));
+  }
+  void correct_by(const Field& from, double again, double more) {
+    correct(u, correction, from, again, more).into(u, correction, residual);
+  }
+  Field b, u, correction, residual;
+  Coarse coarse_b{}, coarse_u{}, coarse_correction{};
+};
+
+// The eigenvalues are 27 - (1 + 2 cos a)(1 + 2 cos b)(1 + 2 cos c), so they are below 36. Waves that a coarser grid
+// cannot have are above 18 = 27 - 1 * 3 * 3; those of which it has little are damped too.
+constexpr double lowest = 9, highest = 36;
+// Two steps of Chebyshev over this interval (Saad 2003, algorithm 12.1): the first correction is a part of the
+// residual, the second one is made of the first and of what it leaves.
+constexpr double middle = (highest + lowest) / 2, half = (highest - lowest) / 2, ratio = half / middle;
+constexpr double next = 1 / (2 / ratio - ratio), first_part = 1 / middle, again = next * ratio, more = 2 * next / half;
+
+/// One V-cycle from zeros on level `l` and the coarser ones, for the right-hand side `b`. The last correction is not
+/// yet added.
+void v_cycle(std::vector<level>& levels, std::size_t l, const Field& b) {
+  level& at = levels[l];
+  at.u = 0.0;
+  at.correction = scaled(b, first_part);
+  at.correct_by(b, again, more);
+  if (l + 1 == levels.size()) return;
+  level& coarse = levels[l + 1];
+  at.correct_by(at.residual, 0, 0);
+  coarse.coarse_b = injected(at.residual);
+  v_cycle(levels, l + 1, coarse.b);
+  at.correction = spread(coarse.coarse_u, coarse.coarse_correction);
+  at.correct_by(at.residual, 0, first_part);
+  at.correct_by(at.residual, again, more);
+}
+
+/// Floating-point operations of an iteration, as HPCG counts them: 2 for each nonzero of a product with the operator, 2
+/// for each element of an inner product or of an update of a vector, and none for the vectors within a smoother.
+double flops_of_iteration(long n, std::size_t levels) {
+  const auto nonzeros = [](long m) { return std::pow(3.0 * static_cast<double>(m) - 2, 3); };
+  double all = 2 * nonzeros(n) + 6 * 2 * std::pow(static_cast<double>(n), 3);
+  // Two until the residual is injected, and two after the correction of the coarser grid; one on the coarsest grid.
+  for (std::size_t l = 0; l < levels; ++l, n /= 2) all += (l + 1 < levels ? 4 : 1) * 2 * nonzeros(n);
+  return all;
+}
+
+int run(examples::options& given, int ranks, bool speaks) {
+  const long points = given.number("--points", 64L), count = given.number("--levels", 4L),
+             most = given.number("--iterations", 200L);
+  const double tolerance = given.number("--tolerance", 1e-9);
+  const std::string shape = given.text("--mesh"), log = given.text("--log");
+  given.done();
+  std::array<int, 3> sizes{};
+  if (shape.empty()) MPI_Dims_create(ranks, 3, sizes.data());
+  else {
+    const std::vector<long> asked = examples::options::numbers_in("--mesh", shape, 3);
+    std::transform(asked.begin(), asked.end(), sizes.begin(), [](long n) { return static_cast<int>(n); });
+  }
+  if (count > 8 || points % (1L << (count - 1)) != 0 || points >> (count - 1) < 2)
+    throw std::runtime_error("multigrid: --points is at least 2 on the coarsest grid, and halved without a remainder");
+
+  cleave::grid grid(mesh, MPI_COMM_WORLD, {sizes[0], sizes[1], sizes[2]});
+  if (speaks)
+    std::printf(
+        "%ld^3 points, %ld grids, on %d x %d x %d processes; the plan of a correction:\n\n"
+        "%s\n",
+        points, count, sizes[0], sizes[1], sizes[2],
+        explain(plan, {z = points, y = points, x = points, az = sizes[0], ay = sizes[1], ax = sizes[2]}).c_str());
+
+  std::vector<level> levels;
+  levels.reserve(static_cast<std::size_t>(count));
+  for (long l = 0; l < count; ++l) levels.emplace_back(grid, points >> l, l > 0);
+  const std::initializer_list<std::int64_t> extents{points, points, points};
+  Field r(grid, extents), u(grid, extents), p(grid, extents);
+  // The solution is 1 everywhere: the diagonal less the number of neighbours.
+  r.fill_by([&](const auto& at) {
+    double near = 1;
+    for (const std::int64_t i : at) near *= i == 0 || i == points - 1 ? 2 : 3;
+    return 27 - near;
+  });
+
+  Number product(grid, {}), size(grid, {});
+  size = norm(r);
+  product = 1.0; // at first there is no direction before
+  const double first = size.item();
+  double left = first, seconds = 0;
+  long k = 0;
+  examples::csv_log numbers(speaks, log, "iteration,residual");
+  numbers.write({0, 1});
+  examples::progress bar(speaks, most, points * points * points, "points");
+  for (; k < most && left > tolerance * first; ++k) {
+    const double start = MPI_Wtime();
+    v_cycle(levels, 0, r);
+    direction(levels[0].u, levels[0].correction, r, p, product).into(p, product);
+    advance(u, r, p, product).into(u, r, size);
+    left = size.item();
+    seconds += MPI_Wtime() - start;
+    numbers.write({static_cast<double>(k + 1), left / first});
+    bar.show(k + 1, {{"log10 of the residual", std::log10(left / first)}});
+  }
+  bar.leave();
+
+  // The error is at most the residual over the lowest eigenvalue.
+  const double cosine = std::cos(std::acos(-1.0) / static_cast<double>(points + 1));
+  const double allowed = left / (27 - std::pow(1 + 2 * cosine, 3)) + 1e-13;
+  size = error(u);
+  const double off = size.item();
+  const bool right = left <= tolerance * first && off <= allowed;
+  const double each = seconds / static_cast<double>(std::max(k, 1L));
+  if (speaks) {
+    std::printf("%ld iterations, residual %.2e, %.3f of it left by each; %.3f ms an iteration\n", k, left / first,
+                std::pow(left / first, 1 / static_cast<double>(std::max(k, 1L))), 1e3 * each);
+    std::printf("rating: %.3f GFLOP/s\n", 1e-9 * flops_of_iteration(points, levels.size()) / each);
+    std::printf("error %.2e, at most %.2e allowed: %s\n", off, allowed, right ? "right" : "WRONG");
+  }
+  return right ? 0 : 1;
+}
+
+} // namespace multigrid
+
+int main(int argc, char** argv) { return examples::run(argc, argv, multigrid::usage, multigrid::run); }
