@@ -146,7 +146,7 @@ statement(f, "if (p.of[i] > q.of[i]) peers *= p.of[i] / q.of[i];", "", "unit:Pri
 expression(f, "rounds(v.sizes.product(h.axes))", "1", "unit:Prices.*")
 expression(f, "bytes - (bytes + n - 1) / n", "bytes")
 expression(f, "2 * bytes - (2 * bytes + n - 1) / n + exchanged", "bytes - (bytes + n - 1) / n + exchanged")
-expression(f, "(operand - smallest_part(v.global, v.from, h.to, h.axes, v.sizes)) * v.element_bytes", "operand * v.element_bytes")
+expression(f, "most_scattered(v.global, v.from, h.to, h.axes, v.sizes) * v.element_bytes", "bytes")
 expression(f, "2 * v.most_elements() * v.element_bytes", "v.most_elements() * v.element_bytes")
 expression(f, "from.same_dims(h.to) && from.unreduced() == joined(h.to.unreduced(), h.axes)", "true", "unit:Prices.*")
 expression(f, "same_partial(from, h.to) && from.continues(h.to) && from.sharded() == joined(h.to.sharded(), h.axes)", "true", "unit:Prices.*")
@@ -157,7 +157,7 @@ expression(f, "(used >> axis & 1) != 0", "false")
 f = "cost/exchange.hpp"
 expression(f, "std::max<std::int64_t>(all - elsewhere, 0)", "all", "unit:Prices.*")
 expression(f, "all == here ? 0 : owners - (here > 0 ? 1 : 0)", "0", "unit:Prices.*")
-statement(f, "if (width > 0) n.owners += (r.from + (r.count - 1) * r.from_step) / width - r.from / width + 1;", "n.owners += 1;", "unit:Prices.*")
+expression(f, "dim.owner(blocks, r.from + (r.count - 1) * r.from_step) - dim.owner(blocks, r.from) + 1", "1", "unit:Prices.*")
 statement(f, "c.messages += one.messages;", "", "unit:Prices.*")
 statement(f, "busiest.messages = std::max(busiest.messages, c.messages);", "", "unit:Prices.*")
 expression(f, "(mapped & dim_bit(p.from[i])) == 0", "true")
@@ -300,7 +300,9 @@ expression(f, "made_.nodes.size() >= no_node", "true") # every program is refuse
 f = "layout/blocks.hpp"
 expression(f, "(extent + parts - 1) / parts", "(extent + parts) / parts", "unit:Layouts.*")
 expression(f, "extent <= narrow", "true", "unit:Axes.*")
-expression(f, "begin + b < extent ? begin + b : extent", "begin + b", "unit:Layouts.*")
+expression(f, "first + length < extent ? first + length : extent", "first + length", "unit:Layouts.*")
+expression(f, "given->begins[index * (blocks / parts)]", "given->begins[index]", "unit:Layouts.*")
+expression(f, "index < begin(parts, middle + 1)", "index <= begin(parts, middle + 1)", "unit:Layouts.*")
 f = "layout/moved.hpp"
 expression(f, "!axis_list::starts_with(have, want) && !axis_list::starts_with(want, have)", "false", "unit:Layouts.*")
 expression(f, "to.continues(from) || from.continues(to)", "true", "unit:Layouts.*")
@@ -374,12 +376,12 @@ expression(f, "minimum(state.scale * o.growth, o.most)", "state.scale * o.growth
 f = "comm/move.hpp"
 expression(f, "same_along(t.axes, grid.here(), coordinates{})", "true", "mpi:*")
 f = "program/move_scratch.hpp"
-expression(f, "!nests(t.global[i], kept, t.to[i], sizes)", "false", "mpi:*")
+expression(f, "!nests(t.global.along(i), kept, t.to[i], sizes)", "false", "mpi:*")
 f = "comm/prefix_scan.hpp"
 statement(f, "if (group_.rank == 0) fill_identity(out, elements_, element_, combine_);", "", "mpi:*")
 f = "program/move_scratch.hpp"
 expression(f, "c.contiguous() && in_shard == elements", "c.contiguous()", "mpi:*")
-expression(f, "t.global[i] % sizes.product(t.to[i]) != 0", "false", "mpi:*")
+expression(f, "!dim.even(sizes.product(t.to[i]))", "false", "mpi:*")
 expression(f, "turn % replicas_", "0", "mpi:*")
 expression(f, "same_along(sharded_, owner, here_)", "false", "mpi:*")
 f = "comm/operation.hpp"

@@ -5,12 +5,13 @@
 // gives and move what they were priced at. What fails is cut down to a small program and printed as C++.
 //
 //   cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N] [--computed-halos] [--within-workspace N] [--print]
-//               [--memory] [--plans FILE]
+//               [--memory] [--given-blocks] [--plans FILE]
 //   cleave_fuzz [--seed S] [--cases N] --json FILE
 //   cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]
 //   cleave_fuzz --smaller FILE
 //
 // --json writes programs that another compiler can be given, one a line (sketch_json.hpp, recorded_program.hpp).
+// --given-blocks simulates the same plans with blocks of given sizes, very uneven ones and empty ones.
 // --memory compares the memory of plans, and who exchanges parts with whom, with loops over devices.
 // --replay plans recorded programs, and compares values and bytes with those of the record; at most N may move more.
 // --bytes says what all programs together may move, so that plans do not become dearer unnoticed.
@@ -32,6 +33,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <list>
 #include <map>
 #include <set>
 
@@ -130,6 +132,28 @@ graph with_computed_halos(graph g) {
   return g;
 }
 
+/// Whether dims have blocks of given sizes.
+bool gives_blocks = false;
+
+/// Gives most dims that are neither merged nor split some blocks.
+void give_blocks(const graph& g, sizes& at, unsigned seed, std::list<block_table>& tables) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(n)); };
+  dim_set regrouped = 0;
+  for (const dim_product& p : g.rules.products)
+    for (int k = 0; k < 3; ++k)
+      if (p[k] != no_dim) regrouped |= dim_bit(p[k]);
+  for (std::size_t d = 0; d < g.dims.size(); ++d) {
+    if (regrouped.contains(static_cast<int>(d)) || g.dims[d].divisible || below(4) == 0) continue;
+    block_table& made = tables.emplace_back();
+    for (std::int64_t n = 1 + below(8); n-- > 1;) made.begins.push_back(below(at.dims[d] + 1));
+    made.begins.push_back(0);
+    made.begins.push_back(at.dims[d]);
+    std::sort(made.begins.begin(), made.begins.end());
+    at.given[d] = &made;
+  }
+}
+
 /// Where `plans` is given, the plan goes there as text.
 finding check(const sketch& s, std::ostream* plans = nullptr) {
   recorded r;
@@ -137,6 +161,9 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
   const graph& g = r.g();
   for (const node& n : g.nodes)
     if (shape_of(n.type, r.at).elements() > 20000) return {outcome::wild, {}};
+  const sizes hints = s.expects ? r.at : sizes_for(g);
+  std::list<block_table> tables;
+  if (gives_blocks) give_blocks(g, r.at, s.seed, tables);
   try {
     const std::vector<host_array> in = arguments_of(s, r);
     const std::vector<host_array> want = evaluate(g, r.at, in);
@@ -144,7 +171,6 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
       if (!tame(g.output_types[k].element, want[k].data)) return {outcome::wild, {}};
     if (!s.by.empty() && smooth(s))
       if (finding f = check_slope(s, r, in, want); f.wrong() && stable(g, r.at, in, want)) return f;
-    const sizes hints = s.expects ? r.at : sizes_for(g);
     policy rule = s.repeat == 0 ? policy::time() : policy::bytes_first(s.repeat - 1);
     rule.workspace = panels.limit;
     const program p = partition(halos.asked ? with_computed_halos(g) : g, hints, rule);
@@ -404,6 +430,7 @@ int main(int argc, char** argv) {
     else if (option == "--print") print = true;
     else if (option == "--computed-halos") halos.asked = true;
     else if (option == "--memory") compares_memory = true;
+    else if (option == "--given-blocks") gives_blocks = true;
     else if (option == "--within-workspace" && i + 1 < argc) panels.limit = std::strtoll(argv[++i], nullptr, 10);
     else if (option == "--plans" && i + 1 < argc) plans = argv[++i];
     else if (option == "--json" && i + 1 < argc) programs = argv[++i];
@@ -417,7 +444,8 @@ int main(int argc, char** argv) {
   if (!understood) {
     std::fprintf(stderr,
                  "usage: cleave_fuzz [--seed S] [--cases N] [--minutes M] [--bytes N]\n"
-                 "                   [--computed-halos] [--within-workspace N] [--print] [--memory] [--plans FILE]\n"
+                 "                   [--computed-halos] [--within-workspace N] [--print] [--memory]\n"
+                 "                   [--given-blocks] [--plans FILE]\n"
                  "       cleave_fuzz [--seed S] [--cases N] --json FILE\n"
                  "       cleave_fuzz --replay FILE [--above N] [--bytes N] [--verdicts FILE] [--plans FILE]\n"
                  "       cleave_fuzz --smaller FILE\n");

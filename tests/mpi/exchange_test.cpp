@@ -78,7 +78,7 @@ void check(grid_state& grid, const program& p, const step& s, const sizes& at, s
       std::uint32_t part = 0, digit = 1;
       for (const dim_map& m : e.region) {
         const int d = e.out.type.find(m.from);
-        const range block = held(at[m.to], e.out.where[d], here, at.axes);
+        const range block = held(at.along(m.to), e.out.where[d], here, at.axes);
         const std::int64_t index = i[static_cast<std::size_t>(d)];
         part += digit * (!surrounds(m) ? 1u : index < block.begin ? 0u : index < block.end ? 1u : 2u);
         digit *= 3;

@@ -234,6 +234,20 @@ TEST(moves, blocks_that_do_not_nest) {
   check_all<double>(2, {shape_with({10}), shape_with({9, 10}), shape_with({5, 6})}, reduction::sum, 1);
 }
 
+/// Blocks of given sizes, some of them empty, for as many devices as there are, for fewer and for more.
+TEST(moves, given_blocks) {
+  const block_table two{{0, 9, 11}}, four{{0, 0, 7, 7, 11}}, three{{0, 1, 1, 6}};
+  const auto with = [](shape s, std::initializer_list<const block_table*> given) {
+    std::copy(given.begin(), given.end(), s.given);
+    return s;
+  };
+  check_all<double>(1, {with(shape_with({11}), {&four}), with(shape_with({11, 6}), {&two, &three})}, reduction::sum, 1);
+  check_all<float>(2, {with(shape_with({11}), {&four}), with(shape_with({11}), {&two})}, reduction::max, 1);
+  check_all<std::int32_t>(2, {with(shape_with({11, 8}), {&four, nullptr}), with(shape_with({6, 11}), {&three, &four})},
+                          reduction::sum, 1);
+  check_all<double>(3, {with(shape_with({11, 11}), {&two, &four})}, reduction::sum, 13);
+}
+
 TEST(moves, all_element_types) {
   const grid g(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
   tally total;

@@ -185,15 +185,25 @@ inline std::vector<cleave::layout> layouts(int rank, int axes) {
 }
 
 /// Whether a device holds an index along a dim, from the definition of blocks and nothing else.
-inline bool owns(std::int64_t index, std::int64_t extent, cleave::axis_list list, const cleave::coordinates& at,
-                 const cleave::axis_sizes& sizes) {
+inline bool owns(std::int64_t index, const cleave::dim_blocks& dim, cleave::axis_list list,
+                 const cleave::coordinates& at, const cleave::axis_sizes& sizes) {
   std::int64_t parts = 1, mine = 0;
   for (int i = 0; i < list.size(); ++i) {
     parts *= sizes[list[i]];
     mine = mine * sizes[list[i]] + at[static_cast<std::size_t>(list[i])];
   }
-  std::int64_t block = extent / parts;
-  if (block * parts < extent) ++block;
+  std::int64_t length = dim.extent, blocks = dim.given == nullptr ? 0 : dim.given->count();
+  if (blocks != 0 && (parts % blocks == 0 || blocks % parts == 0)) {
+    std::int64_t k = 0;
+    while (index >= dim.given->begins[k + 1]) ++k;
+    if (blocks % parts == 0) return k / (blocks / parts) == mine;
+    if (k != mine / (parts / blocks)) return false;
+    mine %= parts /= blocks;
+    index -= dim.given->begins[k];
+    length = dim.given->begins[k + 1] - dim.given->begins[k];
+  }
+  std::int64_t block = length / parts;
+  if (block * parts < length) ++block;
   return block != 0 && index / block == mine;
 }
 
@@ -205,7 +215,7 @@ void for_owned(const cleave::shape& global, const cleave::layout& l, const cleav
     std::int64_t rest = flat;
     bool mine = true;
     for (int i = global.rank - 1; i >= 0; --i) {
-      mine = mine && owns(rest % global[i], global[i], l[i], at, sizes);
+      mine = mine && owns(rest % global[i], global.along(i), l[i], at, sizes);
       rest /= global[i];
     }
     if (mine) f(flat);

@@ -92,7 +92,7 @@ static_assert(blocks_cover());
 
 // A dim over two axes has flat blocks of ceil(N / (p * q)), never nested ceilings: 10 over 2 x 2 is 3, 3, 3, 1.
 static_assert(cleave::block(10, 4, 2) == cleave::range{6, 9} && cleave::block(10, 4, 3) == cleave::range{9, 10});
-static_assert(!cleave::nests(10, 0, list(0, 1), [] {
+static_assert(!cleave::nests({10}, 0, list(0, 1), [] {
   cleave::axis_sizes s;
   s[0] = s[1] = 2;
   return s;

@@ -36,8 +36,8 @@ static_assert(list_of({2, 1}).common_prefix(list_of({2, 0})) == 1 && list_of({2}
 static_assert(essential(list_of({0, 1, 2}), sizes_of({2, 1, 3})) == list_of({0, 2}));
 static_assert(sizes_of({2, 3, 4}).product(list_of({2, 0})) == 8 && sizes_of({2, 3, 4}).product(axis_set{0b110}) == 12);
 static_assert(block_index(list_of({1, 0}), {1, 2}, sizes_of({2, 3})) == 2 * 2 + 1);
-static_assert(held(10, list_of({0, 1}), {1, 1}, sizes_of({2, 2})) == range{9, 10} &&
-              held(0, list_of({0}), {1}, sizes_of({2})) == range{0, 0});
+static_assert(held({10}, list_of({0, 1}), {1, 1}, sizes_of({2, 2})) == range{9, 10} &&
+              held({0}, list_of({0}), {1}, sizes_of({2})) == range{0, 0});
 
 TEST(Axes, ListsBehaveLikeVectors) {
   std::mt19937 random(1);
@@ -147,12 +147,12 @@ TEST(Axes, BlocksNestExactlyWhereEveryFineOneLiesInItsCoarseOne) {
             bool inside = true;
             for (std::int64_t d = 0; d < sizes.devices(); ++d) {
               const coordinates at = coordinates_of(d, sizes);
-              const range small = held(extent, fine, at, sizes), wide = held(extent, fine.prefix(cut), at, sizes);
+              const range small = held({extent}, fine, at, sizes), wide = held({extent}, fine.prefix(cut), at, sizes);
               inside = inside && (small.size() == 0 || (small.begin >= wide.begin && small.end <= wide.end));
             }
-            ASSERT_EQ(nests(extent, fine.prefix(cut), fine, sizes), inside)
+            ASSERT_EQ(nests({extent}, fine.prefix(cut), fine, sizes), inside)
                 << extent << " over " << p << " " << q << " " << r << " cut " << cut;  // (1)
-            ASSERT_TRUE(nests(extent, {}, fine, sizes) && nests(extent, fine, fine, sizes));  // (2)
+            ASSERT_TRUE(nests({extent}, {}, fine, sizes) && nests({extent}, fine, fine, sizes));  // (2)
           }
 }
 
@@ -168,9 +168,9 @@ TEST(Axes, SmallestPartIsTheLeastThatAnyScatteredDeviceKeepsOfTheFirstBlock) {
         layout from, to;
         from.set(0, list_of({0}));
         to.set(0, list_of({0, 1}));
-        if (!nests(extent, from[0], to[0], sizes)) continue;
+        if (!nests({extent}, from[0], to[0], sizes)) continue;
         std::int64_t least = extent;
-        for (std::int32_t y = 0; y < q; ++y) least = std::min(least, held(extent, to[0], {0, y}, sizes).size());
+        for (std::int32_t y = 0; y < q; ++y) least = std::min(least, held({extent}, to[0], {0, y}, sizes).size());
         ASSERT_EQ(smallest_part(global, from, to, axis_bit(1), sizes), least);
       }
 }

@@ -63,7 +63,7 @@ struct distribution {
   made.blocks.resize(as_size(std::max(global.rank, 1)));
   for (int d = 0; d < global.rank; ++d)
     for (std::int64_t b = 0; b < sizes.product(where[d]); ++b)
-      made.blocks[as_size(d)].push_back({block(global[d], sizes.product(where[d]), b)});
+      made.blocks[as_size(d)].push_back({global.along(d).block(sizes.product(where[d]), b)});
   made.at.resize(devices.device_at.size(), {});
   for (std::size_t r = 0; r < made.at.size(); ++r) {
     const int device = devices.device_at[r];

@@ -251,7 +251,7 @@ class exchange final : public bound_exchange {
     for (std::size_t m = 0; m < e_.region.size() && e_.is_region(); ++m) {
       const dim_map& map = e_.region[m];
       const int i = e_.out.type.find(map.from);
-      const range block = held(e_.at[map.to], e_.out.where[i], here, e_.at.axes),
+      const range block = held(e_.at.along(map.to), e_.out.where[i], here, e_.at.axes),
                   wanted = part_along(map, block, digit_of(part, m));
       extents[i] = wanted.size();
       offset += (wanted.begin - region_range(map, block).begin) * stride[i];

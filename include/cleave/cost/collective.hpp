@@ -113,17 +113,17 @@ constexpr bool all_reduces(const layout& from, const hop& h) {
 constexpr cost price_of_reduce_scatter(const moved_value& v, const hop& h) {
   const std::int64_t n = v.sizes.product(h.axes);
   if (n == 1) return {};
-  const std::int64_t operand = v.most_elements(), bytes = operand * v.element_bytes;
+  const std::int64_t bytes = v.most_elements() * v.element_bytes;
   bool nested = true, even = true;
   const unsigned changed = v.from.differs_at(h.to);
   for (int i = 0; i < v.global.rank; ++i)
     if ((changed >> i & 1) != 0) {
       const axis_list want = h.to[i];
-      nested = nested && nests(v.global[i], v.from[i], want, v.sizes);
-      even = even && v.global[i] % v.sizes.product(want) == 0;
+      nested = nested && nests(v.global.along(i), v.from[i], want, v.sizes);
+      even = even && v.global.along(i).even(v.sizes.product(want));
     }
   if (nested && even) return {bytes - (bytes + n - 1) / n, rounds(n)};
-  if (nested) return {(operand - smallest_part(v.global, v.from, h.to, h.axes, v.sizes)) * v.element_bytes, rounds(n)};
+  if (nested) return {most_scattered(v.global, v.from, h.to, h.axes, v.sizes) * v.element_bytes, rounds(n)};
   layout whole = v.from;
   whole.set_partial(h.to.unreduced(), v.from.combine());
   const std::int64_t exchanged = moved(v.global, whole, h.to, v.sizes) * v.element_bytes;

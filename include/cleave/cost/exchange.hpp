@@ -49,7 +49,7 @@ struct needed_indices {
 /// The indices that a device holds of the operand's dim that a map reads, and the number of devices that hold some.
 constexpr axis_list axes_of_source(const exchange_part& p, const dim_map& m) { return p.taken[p.from.find(m.from)]; }
 constexpr range held_source(const exchange_part& p, const dim_map& m, const coordinates& at, const sizes& s) {
-  return held(s[m.from], axes_of_source(p, m), at, s.axes);
+  return held(s.along(m.from), axes_of_source(p, m), at, s.axes);
 }
 
 /// If the offset is known only when the step runs: all that other devices have may be needed of them, no more.
@@ -87,15 +87,16 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
                                           const sizes& s) {
   const bool window = m.window != no_dim, apart = window && p.from.has(m.window);
   const range own = held_source(p, m, at, s);
+  const dim_blocks dim = s.along(m.from);
   const std::int64_t blocks = s.axes.product(axes_of_source(p, m));
-  const std::int64_t width = blocks > 0 ? block_extent(s[m.from], blocks) : 1;
   needed_indices n;
   indexed_vector<index_run> runs;
   const auto count = [&] {
     for (const index_run& r : distinct_sources(runs)) {
       n.all += r.count;
       n.here += within(r, own).count;
-      if (width > 0) n.owners += (r.from + (r.count - 1) * r.from_step) / width - r.from / width + 1;
+      if (dim.extent > 0)
+        n.owners += dim.owner(blocks, r.from + (r.count - 1) * r.from_step) - dim.owner(blocks, r.from) + 1;
     }
     runs.clear();
   };
@@ -109,7 +110,7 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
 
 constexpr needed_indices needed_along(const exchange_part& p, std::size_t map, const coordinates& at, const sizes& s) {
   const dim_map& m = p.maps[map];
-  const range wanted = held(s[m.to], p.made[p.to.find(m.to)], at, s.axes);
+  const range wanted = held(s.along(m.to), p.made[p.to.find(m.to)], at, s.axes);
   if (m.at_run_time != 0) return needed_somewhere(p, m, wanted, at, s);
   for (std::size_t other = 0; other < p.maps.size(); ++other) {
     const dim_map& o = p.maps[other];
@@ -127,7 +128,7 @@ constexpr std::int64_t common_elements(const exchange_part& p, const sizes& s) {
   for (const dim_map& m : p.maps) mapped |= dim_bit(m.from) | (m.window != no_dim ? dim_bit(m.window) : dim_set{});
   std::int64_t n = 1;
   for (int i = 0; i < p.from.rank; ++i)
-    if ((mapped & dim_bit(p.from[i])) == 0) n = times(n, block_extent(s[p.from[i]], s.axes.product(p.taken[i])));
+    if ((mapped & dim_bit(p.from[i])) == 0) n = times(n, s.along(p.from[i]).longest(s.axes.product(p.taken[i])));
   return n;
 }
 

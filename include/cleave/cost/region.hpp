@@ -91,7 +91,8 @@ constexpr cost fetched(const region_shape& r, const coordinates& at, const sizes
     const int i = r.type.find(map.from);
     mapped |= dim_bit(map.from);
     over |= r.taken[i].mask();
-    const range own = held(s[map.from], r.taken[i], at, s.axes), block = held(s[map.to], r.made[i], at, s.axes);
+    const range own = held(s.along(map.from), r.taken[i], at, s.axes),
+                block = held(s.along(map.to), r.made[i], at, s.axes);
     for (int digit = 0; digit < 3; ++digit) {
       const index_map itself{1, 0, 1, false, map.outside, s[map.from]};
       for (const index_run& x : distinct_sources(runs_of(itself, part_along(map, block, digit)))) {
@@ -104,7 +105,7 @@ constexpr cost fetched(const region_shape& r, const coordinates& at, const sizes
   std::int64_t common = 1;
   for (int i = 0; i < r.type.rank; ++i)
     if ((mapped & dim_bit(r.type[i])) == 0)
-      common = times(common, block_extent(s[r.type[i]], s.axes.product(r.taken[i])));
+      common = times(common, s.along(r.type[i]).longest(s.axes.product(r.taken[i])));
   cost c;
   for (std::uint32_t part = 0; part < parts_of(r.maps.size()); ++part) {
     if ((r.parts >> part & 1) == 0) continue;

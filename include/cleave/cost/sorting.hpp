@@ -19,17 +19,16 @@ struct sorting {
   std::int64_t devices = 1;
   /// Slices on each of them.
   std::int64_t slices = 0;
+  dim_blocks dim{};
   std::int64_t extent = 0;
-
+  /// The longest block.
   std::int64_t block = 0;
 
-  constexpr sorting(std::int64_t n, std::int64_t of_slices, std::int64_t along)
-      : devices(n), slices(of_slices), extent(along), block(block_extent(along, n)) {}
+  constexpr sorting(std::int64_t n, std::int64_t of_slices, const dim_blocks& along)
+      : devices(n), slices(of_slices), dim(along), extent(along.extent), block(along.longest(n)) {}
 
-  constexpr std::int64_t length_of(std::int64_t device) const {
-    const std::int64_t rest = extent - device * block;
-    return rest < 0 ? 0 : rest < block ? rest : block;
-  }
+  constexpr range block_of(std::int64_t device) const { return dim.block(devices, device); }
+  constexpr std::int64_t length_of(std::int64_t device) const { return block_of(device).size(); }
   /// The number of elements for which a sample stands, in whose middle it is; the last one of a block for fewer.
   constexpr std::int64_t stride() const { return block <= samples ? 1 : (block + samples - 1) / samples; }
   constexpr std::int64_t samples_of(std::int64_t length) const { return (length + stride() - 1) / stride(); }

@@ -90,14 +90,14 @@ class bound_sort final : public comm::data_routed {
  public:
   /// Collective over the grid when these axes are asked for in this order for the first time.
   bound_sort(grid_state& grid, const sorted_tensor& t)
-      : how_(1, 0, 0), grid_(grid), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
+      : how_(1, 0, {}), grid_(grid), order_{t.descending}, element_(t.type.element), wants_indices_(t.indices) {
     const int along = t.type.find(t.along);
     const axis_list list = t.where[along];
     if (grid.sizes().product(list) > 1) group_ = grid.connected(list);
     const box mine = box_of(shape_of(t.type, t.at), t.where, grid.here(), t.at.axes);
     for (int i = 0; i < t.type.rank; ++i)
       if (i != along) (i < along ? outer_ : inner_) *= mine[i].size();
-    how_ = sorting(group_.size, outer_ * inner_, t.at[t.along]);
+    how_ = sorting(group_.size, outer_ * inner_, t.at.along(t.along));
     begin_ = mine[along].begin;
     length_ = mine[along].size();
     if (t.indices && how_.extent > std::numeric_limits<std::int32_t>::max())
@@ -294,7 +294,7 @@ class bound_sort final : public comm::data_routed {
       for (std::int64_t k = 0; k < count; ++k) {
         const std::int64_t at = first + slice * count + k, left = length - k * how_.stride();
         const std::int64_t index = wants_indices_ ? host_.indices.get()[at]
-                                                  : d * how_.block + position_of_sample(k, length);
+                                                  : how_.block_of(d).begin + position_of_sample(k, length);
         all.push_back({host_.keys.get()[at], index, std::min(left, how_.stride())});
       }
       first += own * count;
@@ -309,7 +309,7 @@ class bound_sort final : public comm::data_routed {
     std::size_t next = 0;
     std::int64_t before = 0;
     for (std::int64_t c = 0; c < cuts(); ++c) {
-      const std::int64_t rank = (c + 1) * how_.block;
+      const std::int64_t rank = how_.block_of(c).end;
       for (; next < all.size() && before + all[next].weight / 2 < rank; ++next) before += all[next].weight;
       const bool beyond = rank >= how_.extent || next == all.size();
       keys[c] = beyond ? T{} : all[next].key;
@@ -397,23 +397,19 @@ class bound_sort final : public comm::data_routed {
   /// Parts are not quite blocks: every device forwards the elements outside its block to the devices that own them.
   void forward(void* out) {
     const indexed_vector<range> parts = ranks_of_parts();
-    const auto block = [&](std::int64_t d) {
-      const std::int64_t first = std::min(d * how_.block, how_.extent);
-      return range{first, first + how_.length_of(d)};
-    };
     numbers to, from;
     runs_.clear();
     for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t before = runs_.elements;
       for (std::int64_t s = 0; s < how_.slices; ++s) {
-        const range own = parts[slot(group_.rank, s)], wanted = intersect(own, block(d));
+        const range own = parts[slot(group_.rank, s)], wanted = intersect(own, how_.block_of(d));
         runs_.add(start_[s] + wanted.begin - own.begin, runs_.elements, wanted.size());
       }
       to.push_back(runs_.elements - before);
     }
     copy_elements(own_, sent_);
     runs_.clear();
-    const range mine = block(group_.rank);
+    const range mine = how_.block_of(group_.rank);
     for (std::int64_t d = 0; d < how_.devices; ++d) {
       const std::int64_t before = runs_.elements;
       for (std::int64_t s = 0; s < how_.slices; ++s) {

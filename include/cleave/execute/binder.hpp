@@ -84,7 +84,7 @@ struct binder {
   }
   /// The indices of this device along dim `i` of a loop.
   [[gnu::noinline, gnu::cold]] range held_along(const tensor_type& loop, const layout& space, int i) const {
-    return held(at[loop[i]], space[i], grid.here(), grid.sizes());
+    return held(at.along(loop[i]), space[i], grid.here(), grid.sizes());
   }
 };
 

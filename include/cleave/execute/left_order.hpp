@@ -45,8 +45,7 @@ constexpr bool reads_index(const program_view& p, std::size_t number) {
   if (!on_host || s.combine == reduction::logsumexp || s.loop.rank != 2 || s.folded != 1 || !folds_inner(p, number) ||
       reads_index(p, number))
     return false;
-  const std::int64_t all = at[s.loop[0]], blocks = at.axes.product(s.space[0]), widest = (all + blocks - 1) / blocks;
-  return all - (blocks - 1) * widest > most_cut_results;
+  return at.along(s.loop[0]).shortest(at.axes.product(s.space[0])) > most_cut_results;
 }
 /// Whether all arrays of a step have one dim at most, so that there is one order.
 constexpr bool has_one_order(const program_view& p, const step& s) {

@@ -242,8 +242,11 @@ constexpr indexed_span<const dim_map> halos_of(const graph& g, const node& n) {
 struct sizes {
   axis_sizes axes{};
   fixed_array<std::int64_t, max_dims> dims{};
+  /// The blocks that are given for a dim, or null.
+  fixed_array<const block_table*, max_dims> given{};
 
   constexpr std::int64_t operator[](dim_id d) const { return dims[d]; }
+  constexpr dim_blocks along(dim_id d) const { return {dims[d], given[d]}; }
 };
 
 /// Iterations assumed of a loop that ends when its values say so.
@@ -325,7 +328,10 @@ constexpr index_map bound(const dim_map& m, const sizes& s, std::int64_t in_wind
 constexpr shape shape_of(const tensor_type& type, const sizes& s) {
   shape global;
   global.rank = type.rank;
-  for (int i = 0; i < type.rank; ++i) global[i] = s[type[i]];
+  for (int i = 0; i < type.rank; ++i) {
+    global.extent[i] = s.dims.items[type.dims.items[i]];
+    global.given[i] = s.given.items[type.dims.items[i]];
+  }
   return global;
 }
 

@@ -33,7 +33,7 @@ struct box {
 constexpr box box_of(const shape& global, const layout& l, const coordinates& at, const axis_sizes& sizes) {
   box b;
   b.rank = global.rank;
-  for (int i = 0; i < global.rank; ++i) b[i] = held(global[i], l[i], at, sizes);
+  for (int i = 0; i < global.rank; ++i) b[i] = held(global.along(i), l[i], at, sizes);
   return b;
 }
 

@@ -33,8 +33,8 @@ struct device_block {
 };
 
 /// The indices along one dim that the devices of a block hold, from the first to the last one.
-constexpr range held_by(const device_block& d, std::int64_t extent, axis_list list, const axis_sizes& sizes) {
-  return {held(extent, list, d.low, sizes).begin, held(extent, list, d.high, sizes).end};
+constexpr range held_by(const device_block& d, const dim_blocks& dim, axis_list list, const axis_sizes& sizes) {
+  return {held(dim, list, d.low, sizes).begin, held(dim, list, d.high, sizes).end};
 }
 
 /// All axes: those that shard a dim first, the major one before the minor one, so that halves have blocks apart.
@@ -95,7 +95,7 @@ class holders_of {
       }
     some_ = devices_in(sharding, halving_order(l), sizes, [&](const device_block& d) {
       for (int i = 0; i < part.rank; ++i)
-        if (intersect(part[i], held_by(d, global[i], l[i], sizes)).size() == 0) return false;
+        if (intersect(part[i], held_by(d, global.along(i), l[i], sizes)).size() == 0) return false;
       return true;
     });
   }

@@ -14,15 +14,27 @@ constexpr std::int64_t missing(const shape& global, const layout& from, const la
                                const axis_sizes& sizes) {
   std::int64_t needed = 1, common = 1;
   for (int i = 0; i < global.rank; ++i) {
-    const range want = held(global[i], to[i], at, sizes);
+    const range want = held(global.along(i), to[i], at, sizes);
     needed = times(needed, want.size());
-    common = times(common, intersect(want, held(global[i], from[i], at, sizes)).size());
+    common = times(common, intersect(want, held(global.along(i), from[i], at, sizes)).size());
   }
   return needed - common;
 }
 
+/// The largest f(coordinates) of all devices that differ along some axes, or `bound` if these are many.
+template <class F>
+constexpr std::int64_t busiest(axis_set along, const axis_sizes& sizes, std::int64_t bound, const F& f) {
+  axis_sizes walk;
+  for (int a = 0; a < max_axes; ++a) walk[a] = along.contains(a) ? sizes[a] : 1;
+  if (walk.devices() > enumerated_devices) return bound;
+  std::int64_t most = 0;
+  for (std::int64_t d = 0; d < walk.devices(); ++d)
+    if (const std::int64_t n = f(coordinates_of(d, walk)); n > most) most = n;
+  return most;
+}
+
 /// The smallest part of its shard that a device keeps when the shard is scattered over `axes`, with the layout `to`
-/// whose blocks nest in those of `from`.
+/// whose equal blocks nest in those of `from`.
 constexpr std::int64_t smallest_part(const shape& global, const layout& from, const layout& to, axis_set axes,
                                      const axis_sizes& sizes) {
   // The last device along the scattered axes of the first block has the least of that block.
@@ -31,8 +43,20 @@ constexpr std::int64_t smallest_part(const shape& global, const layout& from, co
     if (axes.contains(a)) last[a] = static_cast<std::int32_t>(sizes[a] - 1);
   std::int64_t kept = 1;
   for (int i = 0; i < global.rank; ++i)
-    kept *= intersect(held(global[i], to[i], last, sizes), held(global[i], from[i], last, sizes)).size();
+    kept *= intersect(held(global.along(i), to[i], last, sizes), held(global.along(i), from[i], last, sizes)).size();
   return kept;
+}
+
+/// The most elements of its shard that a device sends then, whatever the blocks.
+constexpr std::int64_t most_scattered(const shape& global, const layout& from, const layout& to, axis_set axes,
+                                      const axis_sizes& sizes) {
+  const std::int64_t most = largest_elements(global, from, sizes);
+  bool given = false;
+  for (int i = 0; i < global.rank; ++i) given = given || global.given[i] != nullptr;
+  if (!given) return most - smallest_part(global, from, to, axes, sizes);
+  return busiest(from.sharded() | to.sharded(), sizes, most, [&](const coordinates& at) {
+    return local_shape(global, from, at, sizes).elements() - local_shape(global, to, at, sizes).elements();
+  });
 }
 
 /// Elements that the busiest device must receive to change one layout to another (partial values aside): those that it
@@ -60,7 +84,7 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
   std::int64_t needed = 1, common = 1;
   for (int i = 0; i < global.rank && even; ++i) {
     const std::int64_t extent = global.extent[i], parts = p[i], wanted = q[i];
-    even = extent % parts == 0 && extent % wanted == 0;
+    even = extent % parts == 0 && extent % wanted == 0 && global.given[i] == nullptr;
     // As times() does, which keeps products of assumed extents numbers.
     const std::int64_t want = extent / wanted, both = extent / (parts > wanted ? parts : wanted);
     needed = want != 0 && needed > most_elements / want ? most_elements : needed * want;
@@ -81,16 +105,8 @@ constexpr std::int64_t moved(const shape& global, const layout& from, const layo
     }
     return needed - common;
   }
-  const axis_set used = from.sharded() | to.sharded();
-  axis_sizes walk;
-  for (int a = 0; a < max_axes; ++a) walk[a] = used.contains(a) ? sizes[a] : 1;
-  if (walk.devices() > enumerated_devices) return largest_shape(global, to, sizes).elements();
-  std::int64_t busiest = 0;
-  for (std::int64_t d = 0; d < walk.devices(); ++d) {
-    const std::int64_t m = missing(global, from, to, coordinates_of(d, walk), sizes);
-    if (m > busiest) busiest = m;
-  }
-  return busiest;
+  return busiest(from.sharded() | to.sharded(), sizes, largest_shape(global, to, sizes).elements(),
+                 [&](const coordinates& at) { return missing(global, from, to, at, sizes); });
 }
 
 }} // namespace cleave::v0

@@ -152,6 +152,12 @@ constexpr std::int64_t block_index(axis_list list, const coordinates& at, const 
   return index;
 }
 
+/// The coordinates on the axes of a list of the devices that have a block.
+constexpr void move_to_block(std::int64_t block, axis_list list, coordinates& at, const axis_sizes& sizes) {
+  for (int i = list.size(); i-- > 0; block /= sizes[list[i]])
+    at[list[i]] = static_cast<std::int32_t>(block % sizes[list[i]]);
+}
+
 struct axis_tag {};
 
 namespace detail {

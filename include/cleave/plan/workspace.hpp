@@ -158,7 +158,7 @@ constexpr bool differs_by_place(const program_view& p, const step& s, const size
 constexpr bool alike_everywhere(const program_view& p, const sizes& at) {
   for (const buffer& b : p.buffers)
     for (int i = 0; i < b.type.rank; ++i)
-      if (at[b.type[i]] % at.axes.product(b.where[i]) != 0) return false;
+      if (!at.along(b.type[i]).even(at.axes.product(b.where[i]))) return false;
   return true;
 }
 
@@ -267,7 +267,8 @@ class compared_coordinates {
     if (all) return;
     for (const buffer& b : p.buffers)
       for (int i = 0; i < b.type.rank; ++i)
-        if (at[b.type[i]] % at.axes.product(b.where[i]) != 0) add_around(at[b.type[i]], b.where[i], at[b.type[i]]);
+        if (const dim_blocks dim = at.along(b.type[i]); !dim.even(at.axes.product(b.where[i])))
+          add_around(dim, b.where[i]);
   }
   /// Calls f(coordinates) for all devices that are compared.
   template <class F>
@@ -289,13 +290,15 @@ class compared_coordinates {
     if (c >= 0 && c < sizes_[axis] && std::find(along_[axis].begin(), along_[axis].end(), at) == along_[axis].end())
       along_[axis].push_back(at);
   }
-  /// The block that has an index, and its neighbours.
-  constexpr void add_around(std::int64_t extent, axis_list list, std::int64_t index) {
-    const std::int64_t parts = sizes_.product(list), length = block_extent(extent, parts);
-    if (length == 0) return;
-    for (std::int64_t block = index / length - 1; block < index / length + 2; ++block) {
-      std::int64_t rest = block;
-      for (int i = list.size(); i-- > 0; rest /= sizes_[list[i]]) add(list[i], rest % sizes_[list[i]]);
+  /// The last block that is not empty, or the longest one if sizes are given, and its neighbours.
+  constexpr void add_around(const dim_blocks& dim, axis_list list) {
+    const std::int64_t parts = sizes_.product(list);
+    if (dim.extent == 0) return;
+    const std::int64_t at = dim.given != nullptr ? dim.longest_at(parts) : dim.owner(parts, dim.extent);
+    for (std::int64_t block = at - 1; block < at + 2; ++block) {
+      coordinates of_block{};
+      if (block >= 0 && block < parts) move_to_block(block, list, of_block, sizes_);
+      for (int i = 0; i < list.size(); ++i) add(list[i], of_block[list[i]]);
     }
   }
 

@@ -14,11 +14,11 @@ template <class Maps>
 [[gnu::cold]] constexpr box indices_of(const buffer& b, const Maps& maps, const sizes& s, const coordinates& at) {
   box all;
   all.rank = b.type.rank;
-  for (int i = 0; i < b.type.rank; ++i) all.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
+  for (int i = 0; i < b.type.rank; ++i) all.along[i] = held(s.along(b.type[i]), b.where[i], at, s.axes);
   for (int m = 0; m < b.maps && has_neighbours(b); ++m) {
     const dim_map& map = maps[as_size(b.first_map + m)];
     const int i = b.type.find(map.from);
-    all.along[i] = region_range(map, held(s[map.to], b.where[i], at, s.axes));
+    all.along[i] = region_range(map, held(s.along(map.to), b.where[i], at, s.axes));
   }
   return all;
 }
@@ -31,7 +31,7 @@ template <class Shard, class Maps>
   told.global = shape_of(b.type, s);
   told.local.rank = told.offset.rank = told.before.rank = told.after.rank = all.rank;
   for (int i = 0; i < all.rank; ++i) {
-    const range own = held(s[b.type[i]], b.where[i], at, s.axes);
+    const range own = held(s.along(b.type[i]), b.where[i], at, s.axes);
     told.local[i] = own.size();
     told.offset[i] = own.begin;
     if (own.size() == 0) continue;
@@ -46,7 +46,7 @@ template <class Maps>
                                          const coordinates& at) {
   box indices;
   indices.rank = b.type.rank;
-  for (int i = 0; i < b.type.rank; ++i) indices.along[i] = held(s[b.type[i]], b.where[i], at, s.axes);
+  for (int i = 0; i < b.type.rank; ++i) indices.along[i] = held(s.along(b.type[i]), b.where[i], at, s.axes);
   for (std::size_t m = 0; m < b.maps; ++m) {
     const dim_map& map = maps[b.first_map + m];
     range& along = indices.along[b.type.find(map.from)];
@@ -127,7 +127,11 @@ constexpr std::int64_t stride_along(const buffer& b, const addressing& a, dim_id
 /// The most elements that a device has of a buffer.
 template <class Maps>
 constexpr std::int64_t largest_elements(const buffer& b, const Maps& maps, const sizes& s) {
-  return elements_of(b, maps, s, coordinates{});
+  coordinates at{};
+  for (int i = 0; i < b.type.rank; ++i)
+    if (const dim_blocks dim = s.along(b.type[i]); dim.given != nullptr)
+      move_to_block(dim.longest_at(s.axes.product(b.where[i])), b.where[i], at, s.axes);
+  return elements_of(b, maps, s, at);
 }
 
 }} // namespace cleave::v0

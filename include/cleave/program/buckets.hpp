@@ -39,7 +39,7 @@ struct reduce_bucket {
 [[gnu::cold]] constexpr axis_set uneven_axes(const buffer& value, const sizes& at) {
   axis_set axes = 0;
   for (int i = 0; i < value.type.rank; ++i)
-    if (at.dims[value.type[i]] % at.axes.product(value.where[i]) != 0) axes = axes | value.where[i].mask();
+    if (!at.along(value.type[i]).even(at.axes.product(value.where[i]))) axes = axes | value.where[i].mask();
   return axes;
 }
 /// Calls f(bucket) for those of a device. All devices that take part in them have the same shards, and so the same

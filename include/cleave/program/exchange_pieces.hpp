@@ -66,7 +66,7 @@ class filler {
   constexpr void add_region_dim(const dim_map& map, int digit) {
     filled_dim d;
     d.to = d.from[0] = in_.type.find(map.from);
-    const range block = held(e_.at[map.to], e_.out.where[d.to], at_, e_.at.axes),
+    const range block = held(e_.at.along(map.to), e_.out.where[d.to], at_, e_.at.axes),
                 wanted = part_along(map, block, digit);
     for (index_run r : runs_of({1, 0, 1, false, map.outside, e_.at[map.from]}, wanted)) {
       r.to += wanted.begin - mine_[d.to].begin;

@@ -57,7 +57,7 @@ struct operand_sources {
   constexpr bool may_be_on(const exchange_spec& e, std::size_t operand, const device_block& d) const {
     const buffer& b = e.in[operand];
     for (const along_dim& s : dims) {
-      const range there = held_by(d, e.at[b.type[s.dim]], b.where[s.dim], e.at.axes);
+      const range there = held_by(d, e.at.along(b.type[s.dim]), b.where[s.dim], e.at.axes);
       bool any = false;
       for (const index_run& r : s.runs) any = any || within(r, there).count > 0;
       if (!any) return false;
@@ -69,12 +69,12 @@ struct operand_sources {
 constexpr operand_sources sources_of(const exchange_spec& e, std::size_t operand, const device_block& d) {
   operand_sources all;
   const tensor_type& in = e.in[operand].type;
-  const auto filled = [&](int i) { return held_by(d, e.at[e.out.type[i]], e.out.where[i], e.at.axes); };
+  const auto filled = [&](int i) { return held_by(d, e.at.along(e.out.type[i]), e.out.where[i], e.at.axes); };
   dim_set mapped{};
   if (e.is_region())
     for (const dim_map& m : e.region) {
       const int i = in.find(m.from);
-      const range block = held_by(d, e.at[m.to], e.out.where[i], e.at.axes);
+      const range block = held_by(d, e.at.along(m.to), e.out.where[i], e.at.axes);
       all.dims.push_back({i, runs_of({1, 0, 1, false, m.outside, e.at[m.from]}, region_range(m, block))});
       mapped |= dim_bit(m.from);
     }

@@ -48,7 +48,7 @@ struct exchange_spec {
     const box there = filled_by(part, here);
     std::int64_t n = 0;
     for (int i = 0; i < there.rank; ++i)
-      n += (there[i].begin - held(at[out.type[i]], out.where[i], here, at.axes).begin) * ghost_strides[i];
+      n += (there[i].begin - held(at.along(out.type[i]), out.where[i], here, at.axes).begin) * ghost_strides[i];
     return n;
   }
   constexpr std::uint32_t part_count() const { return is_region() ? parts_of(region.size()) : 1; }

@@ -99,7 +99,7 @@ struct fold_scratch_of_step {
   extents.rank = s.loop.rank;
   std::int64_t results = 1, range = 1;
   for (int i = 0; i < s.loop.rank; ++i) {
-    extents[i] = held(at[s.loop[i]], s.space[i], here, at.axes).size();
+    extents[i] = held(at.along(s.loop[i]), s.space[i], here, at.axes).size();
     (i < s.loop.rank - s.folded ? results : range) *= extents[i];
   }
   const std::int64_t side_by_side = inner_folded ? 1 : detail::inner_results(p, s, inner.position, extents, at, here);

@@ -56,7 +56,8 @@ constexpr axis_list stripped(axis_list list, axis_set axes) {
     if (t.from[i] == t.to[i]) continue;
     const axis_list kept = detail::stripped(t.from[i], t.axes);
     if (detail::stripped(t.to[i], t.axes) != kept || kept.mask().meets(t.axes)) return false;
-    if (!nests(t.global[i], kept, t.from[i], sizes) || !nests(t.global[i], kept, t.to[i], sizes)) return false;
+    if (!nests(t.global.along(i), kept, t.from[i], sizes) || !nests(t.global.along(i), kept, t.to[i], sizes))
+      return false;
   }
   return true;
 }
@@ -65,7 +66,8 @@ constexpr axis_list stripped(axis_list list, axis_set axes) {
 constexpr bool even(const transfer& t, const axis_sizes& sizes) {
   for (int i = 0; i < t.global.rank; ++i) {
     if (t.from[i] == t.to[i]) continue;
-    if (t.global[i] % sizes.product(t.from[i]) != 0 || t.global[i] % sizes.product(t.to[i]) != 0) return false;
+    const dim_blocks dim = t.global.along(i);
+    if (!dim.even(sizes.product(t.from[i])) || !dim.even(sizes.product(t.to[i]))) return false;
   }
   return true;
 }
@@ -172,10 +174,11 @@ constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& siz
     all.append(c, c.from_offset);
   };
   append(first);
-  // Where axes change places, or shard a dim in another order than that of devices, parts between others can be empty.
+  // Not where blocks are given. Where axes change places, or shard a dim in another order than that of devices, parts
+  // between others can be empty.
   bool in_steps = true;
   for (int i = 0; i < shard.rank; ++i) {
-    if (t.from.axes(i).meets(t.axes) && t.to.axes(i).meets(t.axes)) in_steps = false;
+    if (t.global.given[i] != nullptr || (t.from.axes(i).meets(t.axes) && t.to.axes(i).meets(t.axes))) in_steps = false;
     for (int n = 1; n < apart[i].size(); ++n)
       in_steps = in_steps && (!t.axes.contains(apart[i][n - 1]) || apart[i][n - 1] < apart[i][n]);
   }
@@ -188,7 +191,7 @@ constexpr parts_in_order parts_of_shard(const transfer& t, const axis_sizes& siz
     if (!t.axes.contains(a) || sizes[a] == 1) continue;
     all.elements = 1;
     for (int i = 0; i < shard.rank; ++i)
-      all.elements *= intersect(shard[i], held_by(before, t.global[i], apart[i], sizes)).size();
+      all.elements *= intersect(shard[i], held_by(before, t.global.along(i), apart[i], sizes)).size();
     coordinates second = first;
     second[a] = 1;
     append(second);

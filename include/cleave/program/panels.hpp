@@ -67,13 +67,14 @@ constexpr int gathered_position(const buffer& from, const buffer& to) {
       const buffer &from = p.buffers[move.in[0]], &to = p.buffers[move.out];
       const int position = gathered_position(from, to);
       const axis_list before = from.where[position], after = to.where[position];
-      const std::int64_t n = at[to.type[position]], block = block_extent(n, at.axes.product(before));
+      const dim_blocks dim = at.along(to.type[position]);
+      const std::int64_t block = dim.longest(at.axes.product(before));
       q.of[x] = {true, i, before.without(after.size()), std::max<std::int64_t>(block, 1)};
       q.along = to.type[position];
-      q.all = held(n, after, here, at.axes);
+      q.all = held(dim, after, here, at.axes);
       least = least == 0 ? q.of[x].block : std::min(least, q.of[x].block);
-      q.active = q.active &&
-                 (after.empty() || block_extent(n, at.axes.product(after)) == block * at.axes.product(q.of[x].over));
+      q.active = q.active && dim.given == nullptr &&
+                 (after.empty() || dim.longest(at.axes.product(after)) == block * at.axes.product(q.of[x].over));
     }
   }
   if (product.panels != 0) q.width = std::max<std::int64_t>((least + product.panels - 1) / product.panels, 1);

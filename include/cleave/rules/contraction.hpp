@@ -49,7 +49,7 @@ constexpr std::int64_t most_flops_of_product(const placed_op& o, const sizes& s)
   const tensor_type& first = *o.in[0].type;
   for (int i = 0; i < first.rank; ++i) {
     if (o.out.type->has(first[i])) continue;
-    const std::int64_t length = block_extent(s[first[i]], s.axes.product(o.in[0].where[i]));
+    const std::int64_t length = s.along(first[i]).longest(s.axes.product(o.in[0].where[i]));
     flops = length != 0 && flops > most / length ? most : flops * length;
   }
   return flops;

@@ -105,7 +105,7 @@ constexpr cost moves_of_cumulative(const placed_op& o, const sizes& s) {
   std::int64_t slices = 1;
   for (int i = 0; i < o.out.type->rank; ++i)
     if (const dim_id d = (*o.out.type)[i]; d != o.along)
-      slices = times(slices, block_extent(s[d], s.axes.product(o.out.where[i])));
+      slices = times(slices, s.along(d).longest(s.axes.product(o.out.where[i])));
   const int values = o.code == op::recurrence ? 2 : 1;
   return {values * slices * size_of(o.out.type->element), slices > 0 ? collectives::rounds(devices) : 0};
 }

@@ -74,8 +74,8 @@ constexpr cost moves_of_sort(const placed_op& o, const sizes& s) {
   if (n == 1) return {};
   std::int64_t slices = 1;
   for (int i = 0; i < type.rank; ++i)
-    if (type[i] != o.along) slices = times(slices, block_extent(s[type[i]], s.axes.product(o.out.where[i])));
-  const sorting how(n, slices, s[o.along]);
+    if (type[i] != o.along) slices = times(slices, s.along(type[i]).longest(s.axes.product(o.out.where[i])));
+  const sorting how(n, slices, s.along(o.along));
   if (slices == 0 || how.extent == 0) return {};
   const bool indices = o.code == op::argsort;
   const std::int64_t key = size_of(type.element), each = key + (indices ? 4 : 0);

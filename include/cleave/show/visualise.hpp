@@ -70,7 +70,7 @@ class picture_of_blocks {
   std::int64_t parts(int position) const { return sizes_.product(where_[position]); }
   /// `row 0:128`, the indices of a block.
   std::string label(int position, std::int64_t index) const {
-    const range r = block(extents_[position], parts(position), index);
+    const range r = extents_.along(position).block(parts(position), index);
     return dims_[static_cast<std::size_t>(position)] + " " + std::to_string(r.begin) + ":" + std::to_string(r.end);
   }
   /// The devices that have a block.
@@ -169,11 +169,9 @@ std::string visualise(std::initializer_list<named_size> named, const visualise_o
 }
 /// The same for a tensor, on its grid. It is local: any rank may call it alone.
 template <TensorType X>
-  requires requires(const X& x) { x.get_grid().sizes(); }
+  requires requires(const X& x) { x.state().global; }
 std::string visualise(const X& x, const visualise_options& options = {}) {
-  shape extents;
-  for (const std::int64_t n : x.extents()) extents[extents.rank++] = n;
-  return visualise(X::sharding_type::value, extents, x.get_grid().sizes(), options);
+  return visualise(X::sharding_type::value, x.state().global, x.get_grid().sizes(), options);
 }
 
 }} // namespace cleave::v0

@@ -160,7 +160,8 @@ class mover {
     bool even = true;
     for (int i = 0; i < global_.rank; ++i)
       if (from_.where[i] != to_.where[i])
-        even = even && global_[i] % axes_.product(from_.where[i]) == 0 && global_[i] % axes_.product(to_.where[i]) == 0;
+        even = even && global_.along(i).even(axes_.product(from_.where[i])) &&
+               global_.along(i).even(axes_.product(to_.where[i]));
     std::int64_t busiest = 0;
     for (std::size_t d = 0; d < where_.size(); ++d) {
       std::int64_t missing = want_[d].elements();

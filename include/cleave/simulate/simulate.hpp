@@ -385,7 +385,7 @@ class machine : slice_steps {
     for (unsigned m = 0; m < to.maps && has_neighbours(to); ++m, digit *= 3) {
       const dim_map& map = p_.maps[to.first_map + m];
       const int i = to.type.find(map.from);
-      const range block = held(at_[map.to], to.where[i], where_[d], at_.axes);
+      const range block = held(at_.along(map.to), to.where[i], where_[d], at_.axes);
       part += digit * (!surrounds(map) ? 1 : at[i] < block.begin ? 0 : at[i] < block.end ? 1 : 2);
     }
     return part;

@@ -43,10 +43,11 @@ class device_classes {
     if (block < 0 || block >= sizes_.product(list)) return;
     for (int i = list.size(); i-- > 0; block /= sizes_[list[i]]) alone(list[i], block % sizes_[list[i]]);
   }
-  /// Tells blocks apart that are short or empty.
-  constexpr void tell_lengths_apart(std::int64_t extent, axis_list list) {
+  /// Tells blocks apart that are short or empty, and all that have given sizes.
+  constexpr void tell_lengths_apart(const dim_blocks& dim, axis_list list) {
     const std::int64_t parts = sizes_.product(list);
-    if (extent % parts != 0) tell_apart(list, extent / block_extent(extent, parts));
+    if (dim.given != nullptr) each(list.mask());
+    else if (!dim.even(parts)) tell_apart(list, dim.owner(parts, dim.extent));
   }
   /// Classes that are within one class of these and of others.
   constexpr void refine(const device_classes& others, axis_set along) {
@@ -94,13 +95,13 @@ class device_classes {
 /// g++ 12 destroys it too early.
 constexpr void tell_lengths_apart(const program_view& p, const sizes& at, device_classes& all) {
   for (const buffer& b : p.buffers) {
-    for (int i = 0; i < b.type.rank; ++i) all.tell_lengths_apart(at[b.type[i]], b.where[i]);
+    for (int i = 0; i < b.type.rank; ++i) all.tell_lengths_apart(at.along(b.type[i]), b.where[i]);
     if (has_neighbours(b))
       for (const dim_map& m : p.maps.subspan(b.first_map, b.maps))
-        all.tell_lengths_apart(at[m.to], b.where[b.type.find(m.from)]);
+        all.tell_lengths_apart(at.along(m.to), b.where[b.type.find(m.from)]);
   }
   for (const step& s : p.steps)
-    for (int i = 0; i < s.loop.rank; ++i) all.tell_lengths_apart(at[s.loop[i]], s.space[i]);
+    for (int i = 0; i < s.loop.rank; ++i) all.tell_lengths_apart(at.along(s.loop[i]), s.space[i]);
 }
 
 /// The classes of devices for one exchange. Far from the ends of a dim, where neither blocks nor sources are cut off,
@@ -143,7 +144,7 @@ class classes_of_exchange {
     if (from != to || e_.in[0].where[from] != e_.out.where[to]) return false;
     for (const dim_map& m : e_.region)
       if (m.from == e_.in[0].type[from])
-        return tell_ends_apart(e_.out.where[to], m, e_.at[m.to], m.offset.constant, m.offset.constant + m.dilation);
+        return tell_ends_apart(e_.out.where[to], m, m.offset.constant, m.offset.constant + m.dilation);
     return true;
   }
   constexpr bool is_mapped_along(std::size_t operand, int from, int to) {
@@ -164,15 +165,16 @@ class classes_of_exchange {
     if (in.where[from] != e_.out.where[to] || only->at_run_time != 0 || only->stride <= 0) return false;
     const std::int64_t offset = evaluated(only->offset, e_.at),
                        last = only->window == no_dim ? 0 : only->dilation * (e_.at[only->window] - 1);
-    return tell_ends_apart(in.where[from], *only, e_.at[only->to], offset + std::min<std::int64_t>(last, 0),
+    return tell_ends_apart(in.where[from], *only, offset + std::min<std::int64_t>(last, 0),
                            offset + std::max<std::int64_t>(last, 0));
   }
   /// The sources of index i are in [stride * i + first, stride * i + last], divided. Whether blocks of the result and
   /// of the operand advance together.
-  constexpr bool tell_ends_apart(axis_list list, const dim_map& m, std::int64_t extent, std::int64_t first,
-                                 std::int64_t last) {
-    const std::int64_t blocks = e_.at.axes.product(list), filled = block_extent(extent, blocks),
-                       length = block_extent(e_.at[m.from], blocks);
+  constexpr bool tell_ends_apart(axis_list list, const dim_map& m, std::int64_t first, std::int64_t last) {
+    const dim_blocks from = e_.at.along(m.from), to = e_.at.along(m.to);
+    const std::int64_t extent = to.extent, blocks = e_.at.axes.product(list), filled = to.longest(blocks),
+                       length = from.longest(blocks);
+    if (from.given != nullptr || to.given != nullptr) return false;
     if (filled == 0 || length == 0 || length * m.divisor != m.stride * filled) return false;
     // How many blocks away they are, at most; and the numbers of full blocks.
     const std::int64_t low = floor_div(floor_div(first, m.divisor), length),
@@ -216,11 +218,13 @@ constexpr std::int64_t most_scratch_of_permute(const comm::transfer& t, const ax
   bool alike = true;
   for (int i = 0; i < t.global.rank; ++i) {
     const std::int64_t before = sizes.product(t.from[i]), after = sizes.product(t.to[i]),
-                       from = block_extent(t.global[i], before), to = block_extent(t.global[i], after);
+                       from = t.global.along(i).longest(before), to = t.global.along(i).longest(after);
     if (from == 0 || to == 0) return 0;
-    const bool nested = t.global[i] % before == 0 && t.global[i] % after == 0 && (from % to == 0 || to % from == 0);
+    const bool given = t.global.given[i] != nullptr, nested = !given && t.global[i] % before == 0 &&
+                                                              t.global[i] % after == 0 &&
+                                                              (from % to == 0 || to % from == 0);
     alike = alike && nested;
-    receivers = times(receivers, nested ? std::max<std::int64_t>(from / to, 1) : (from - 1) / to + 2);
+    receivers = times(receivers, nested ? std::max<std::int64_t>(from / to, 1) : given ? after : (from - 1) / to + 2);
     part[i] = {0, std::min(from, to)};
     sent[i] = {0, from};
     received[i] = {0, to};

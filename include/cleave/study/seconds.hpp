@@ -104,7 +104,7 @@ constexpr double local_extent(const program_view& p, const step& s, const tensor
       const int position = f.type.find(dims[i]);
       if (position < 0) continue;
       const std::int64_t parts = at.axes.product(f.where[position]);
-      n *= as_double(block_extent(at[dims[i]], parts));
+      n *= as_double(at.along(dims[i]).longest(parts));
       break;
     }
   return n;
