@@ -9,7 +9,7 @@
 #include "published.hpp"
 #include "training.hpp"
 
-namespace {
+namespace scale_llama {
 
 using namespace training;
 
@@ -134,12 +134,6 @@ std::vector<published::run> runs() {
   return made;
 }
 
-} // namespace
+const published::program here{"llama", runs};
 
-int main(int count, char** given) {
-  try {
-    return published::publish("scale_llama", runs(), count, given);
-  } catch (const std::exception& e) {
-    return std::fprintf(stderr, "scale_llama: %s\n", e.what()), 1;
-  }
-}
+} // namespace scale_llama

@@ -4,7 +4,7 @@
 // Megatron-LM's models at their published sizes, with the published numbers of devices for tensors, pipeline stages and
 // batches, on A100; each layer is computed again for its gradient. The last run is on 1,048,576 devices, and was never
 // made. Published: Narayanan et al. 2021 (arXiv 2104.04473, tables 1 and 2), Korthikanti et al. 2022 (arXiv 2205.05198,
-// table 5, full recomputation). --vtrain FILE compares the configurations of a table of vTrain's measurements.
+// table 5, full recomputation). --measured FILE compares the configurations of a table of vTrain's measurements.
 
 #include "published.hpp"
 #include "training.hpp"
@@ -13,7 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace {
+namespace scale_megatron {
 
 using namespace training;
 
@@ -246,13 +246,6 @@ int compare_with(const char* file) {
   return 0;
 }
 
-} // namespace
+const published::program here{"megatron", runs, search, compare_with};
 
-int main(int count, char** given) {
-  try {
-    if (count == 3 && std::string(given[1]) == "--vtrain") return compare_with(given[2]);
-    return published::publish("scale_megatron", runs(), count, given, search);
-  } catch (const std::exception& e) {
-    return std::fprintf(stderr, "scale_megatron: %s\n", e.what()), 1;
-  }
-}
+} // namespace scale_megatron

@@ -130,18 +130,16 @@ published::run run(const char* name, std::int64_t layers, std::int64_t experts, 
                         : "all_reduce 52, all_to_all 8"};
 }
 
-} // namespace scale_mixture
-
-int main(int count, char** given) {
-  using namespace scale_mixture;
-  return published::publish("scale_mixture",
-                            {run("600B, 2048 experts, 36 layers", 36, 2048, 2048, 1 / 0.72),
-                             run("200B, 2048 experts, 12 layers", 12, 2048, 2048, 1 / 2.15),
-                             run("150B, 512 experts, 36 layers", 36, 512, 2048, 1 / 1.05),
-                             run("50B, 512 experts, 12 layers", 12, 512, 2048, 1 / 3.28),
-                             run("37B, 128 experts, 36 layers", 36, 128, 8192, 1 / 0.67),
-                             run("12.5B, 128 experts, 12 layers", 12, 128, 8192, 1 / 2.16),
-                             run("37B, 2048 tokens a core", 36, 128, 2048, 0),
-                             run("600B on 1048576", 36, 2048, 2048, 0, 512)},
-                            count, given);
+std::vector<published::run> runs() {
+  return {run("600B, 2048 experts, 36 layers", 36, 2048, 2048, 1 / 0.72),
+          run("200B, 2048 experts, 12 layers", 12, 2048, 2048, 1 / 2.15),
+          run("150B, 512 experts, 36 layers", 36, 512, 2048, 1 / 1.05),
+          run("50B, 512 experts, 12 layers", 12, 512, 2048, 1 / 3.28),
+          run("37B, 128 experts, 36 layers", 36, 128, 8192, 1 / 0.67),
+          run("12.5B, 128 experts, 12 layers", 12, 128, 8192, 1 / 2.16),
+          run("37B, 2048 tokens a core", 36, 128, 2048, 0),
+          run("600B on 1048576", 36, 2048, 2048, 0, 512)};
 }
+const published::program here{"mixture", runs};
+
+} // namespace scale_mixture

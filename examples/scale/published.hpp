@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -177,29 +176,28 @@ inline void print(const run& r, const cleave::studied_plan& p, const cleave::pre
               collectives_of(p).c_str(), t.network_bytes / 1e9, static_cast<double>(p.memory().total()) / (1 << 30));
 }
 
-/// A main program about some runs. `search` is called for --search NAME.
-inline int publish(const char* program, const std::vector<run>& runs, int count, char** words,
-                   const std::function<void(const run&)>& search = {}) {
-  const std::string option = count > 1 ? words[1] : "";
-  const bool csv = option == "--csv";
-  if (count > 2)
-    for (const run& r : runs)
-      if (r.name == words[2]) {
-        if (option == "--report") std::printf("%s%s", planned(r).explain().c_str(), planned(r).report(r.on).c_str());
-        else if (option == "--timeline") std::printf("%s", planned(r).timeline(r.on).c_str());
-        else if (option == "--search" && search) search(r);
-        else break;
-        return 0;
-      }
-  if (option == "--hold-out" && count == 2) return hold_out(runs), 0;
-  if (count > 1 && !csv) {
-    std::printf(
-        "usage: %s [--csv | --hold-out | --report NAME | --timeline NAME%s]\nplans published models and predicts their "
-        "step times; NAME is one of:\n",
-        program, search ? " | --search NAME" : "");
-    for (const run& r : runs) std::printf("  %s\n", r.name.c_str());
-    return option == "--help" ? 0 : 2;
+/// Published models, by the name under which the program plans them.
+struct program {
+  std::string name;
+  std::vector<run> (*runs)();
+  /// For --search NAME.
+  void (*search)(const run&) = nullptr;
+  /// For --measured FILE: compares a table of measured configurations.
+  int (*compare)(const char* file) = nullptr;
+
+  program(const char* called, std::vector<run> (*all)(), void (*searches)(const run&) = nullptr,
+          int (*compares)(const char*) = nullptr)
+      : name(called), runs(all), search(searches), compare(compares) {
+    programs().push_back(*this);
   }
+  static std::vector<program>& programs() {
+    static std::vector<program> all;
+    return all;
+  }
+};
+
+/// Plans all runs of a program and prints its table.
+inline int publish(const std::vector<run>& runs, bool csv) {
   std::printf(csv ? "run,mesh,published_s,predicted_s,error_percent,model_percent,with_recomputed_percent,"
                     "collectives,received_GB,memory_GiB\n"
                   : "| run | mesh | published s | predicted s | error | model | with recomputation | "
@@ -223,6 +221,41 @@ inline int publish(const char* program, const std::vector<run>& runs, int count,
   if (!csv)
     for (const auto& [name, all] : by_machine) all.print(name);
   return unexpected == 0 ? 0 : 1;
+}
+
+/// The main program: `scale MODEL ...`.
+inline int publish(int count, char** words) {
+  const std::string name = count > 1 ? words[1] : "", option = count > 2 ? words[2] : "";
+  const auto here = std::find_if(program::programs().begin(), program::programs().end(),
+                                 [&](const program& p) { return p.name == name; });
+  const bool known = here != program::programs().end();
+  if (known && count == 2) return publish(here->runs(), false);
+  if (known && count == 3 && option == "--csv") return publish(here->runs(), true);
+  if (known && count == 3 && option == "--hold-out") return hold_out(here->runs()), 0;
+  if (known && count == 4 && option == "--measured" && here->compare != nullptr) return here->compare(words[3]);
+  if (known && count == 4)
+    for (const run& r : here->runs())
+      if (r.name == words[3]) {
+        if (option == "--report") std::printf("%s%s", planned(r).explain().c_str(), planned(r).report(r.on).c_str());
+        else if (option == "--timeline") std::printf("%s", planned(r).timeline(r.on).c_str());
+        else if (option == "--search" && here->search != nullptr) here->search(r);
+        else break;
+        return 0;
+      }
+  if (count == 2 && name == "--list") {
+    for (const program& p : program::programs()) std::printf("%s\n", p.name.c_str());
+    return 0;
+  }
+  std::printf(
+      "usage: scale --list | MODEL [--csv | --hold-out | --report NAME | --timeline NAME%s%s]\nplans published "
+      "models and predicts their step times; MODEL is one of:\n",
+      known && here->search == nullptr ? "" : " | --search NAME",
+      known && here->compare == nullptr ? "" : " | --measured FILE");
+  for (const program& p : program::programs()) std::printf("  %s\n", p.name.c_str());
+  if (known) std::printf("NAME is one of:\n");
+  if (known)
+    for (const run& r : here->runs()) std::printf("  %s\n", r.name.c_str());
+  return option == "--help" || name == "--help" ? 0 : 2;
 }
 
 } // namespace published

@@ -84,17 +84,14 @@ published::run run(const char* name, std::int64_t stages, std::int64_t x, std::i
           collectives};
 }
 
-} // namespace scale_speech
-
-int main(int count, char** given) {
-  using namespace scale_speech;
-  return published::publish(
-      "scale_speech",
-      {run("Conformer 8B, 4 stages", 4, 8, 4,
-           "all_gather 49, all_reduce 40, all_to_all 18, collective_permute 19, exchange 3, reduce_scatter 27"),
-       run("Conformer 8B, 36 stages", 36, 4, 1,
-           "all_gather 22, all_reduce 4, collective_permute 19, exchange 3, reduce_scatter 21"),
-       run("Conformer 8B on 1048576", 4, 65536, 4,
-           "all_gather 63, all_reduce 34, all_to_all 16, collective_permute 1, exchange 3, reduce_scatter 28")},
-      count, given);
+std::vector<published::run> runs() {
+  return {run("Conformer 8B, 4 stages", 4, 8, 4,
+              "all_gather 49, all_reduce 40, all_to_all 18, collective_permute 19, exchange 3, reduce_scatter 27"),
+          run("Conformer 8B, 36 stages", 36, 4, 1,
+              "all_gather 22, all_reduce 4, collective_permute 19, exchange 3, reduce_scatter 21"),
+          run("Conformer 8B on 1048576", 4, 65536, 4,
+              "all_gather 63, all_reduce 34, all_to_all 16, collective_permute 1, exchange 3, reduce_scatter 28")};
 }
+const published::program here{"speech", runs};
+
+} // namespace scale_speech

@@ -75,19 +75,16 @@ published::run run(const char* name, const cleave::study& how, std::int64_t imag
           collectives};
 }
 
-} // namespace scale_vision
-
-int main(int count, char** given) {
-  using namespace scale_vision;
-  return published::publish(
-      "scale_vision",
-      {run("ViT-22B by model", with_model, 4096, 64, 16,
-           "all_gather 29, all_reduce 8, all_to_all 4, collective_permute 2, reduce_scatter 11"),
-       run("ViT-22B by batch", with_batch, 4096, 64, 16,
-           "all_gather 24, all_reduce 10, collective_permute 2, reduce_scatter 12"),
-       run("ViT-22B by space", with_space, 4096, 64, 16,
-           "all_gather 33, all_reduce 10, all_to_all 2, collective_permute 2, exchange 1, reduce_scatter 15"),
-       run("ViT-22B by batch on 1048576", with_batch, 1 << 22, 65536, 16,
-           "all_gather 25, all_reduce 10, all_to_all 1, reduce_scatter 12")},
-      count, given);
+std::vector<published::run> runs() {
+  return {run("ViT-22B by model", with_model, 4096, 64, 16,
+              "all_gather 29, all_reduce 8, all_to_all 4, collective_permute 2, reduce_scatter 11"),
+          run("ViT-22B by batch", with_batch, 4096, 64, 16,
+              "all_gather 24, all_reduce 10, collective_permute 2, reduce_scatter 12"),
+          run("ViT-22B by space", with_space, 4096, 64, 16,
+              "all_gather 33, all_reduce 10, all_to_all 2, collective_permute 2, exchange 1, reduce_scatter 15"),
+          run("ViT-22B by batch on 1048576", with_batch, 1 << 22, 65536, 16,
+              "all_gather 25, all_reduce 10, all_to_all 1, reduce_scatter 12")};
 }
+const published::program here{"vision", runs};
+
+} // namespace scale_vision

@@ -76,13 +76,11 @@ published::run run(const char* name, std::int64_t side, std::int64_t examples, s
           collectives};
 }
 
-} // namespace scale_weather
-
-int main(int count, char** given) {
-  using namespace scale_weather;
-  return published::publish("scale_weather",
-                            {run("MetNet-2 on 16x4x4", 512, 16, 4, 4, "all_reduce 30, exchange 27"),
-                             run("MetNet-2 on 8x16x16", 512, 8, 16, 16, "all_reduce 30, exchange 27"),
-                             run("MetNet-2 on 1048576", 16384, 16, 256, 256, "all_reduce 30, exchange 27")},
-                            count, given);
+std::vector<published::run> runs() {
+  return {run("MetNet-2 on 16x4x4", 512, 16, 4, 4, "all_reduce 30, exchange 27"),
+          run("MetNet-2 on 8x16x16", 512, 8, 16, 16, "all_reduce 30, exchange 27"),
+          run("MetNet-2 on 1048576", 16384, 16, 256, 256, "all_reduce 30, exchange 27")};
 }
+const published::program here{"weather", runs};
+
+} // namespace scale_weather

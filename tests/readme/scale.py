@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes the tables of docs/25-machines-and-time.md by running the programs of examples/scale.
+"""Writes the tables of docs/25-machines-and-time.md by running the program `scale` of examples/scale.
 
-usage: scale.py FOLDER [--check]
-FOLDER has the programs scale_*. A comment `<!-- table: scale_dense -->` stands before each table, and each program has one. With --check
+usage: scale.py PROGRAM [--check]
+A comment `<!-- table: dense -->` stands before each table, and each model that the program lists has one. With --check
 nothing is written; the script fails if a table is out of date.
 """
-import os
 import pathlib
 import re
 import subprocess
@@ -18,16 +17,18 @@ TABLE = re.compile(r"(<!-- table: (\w+) -->\n)((?:\|.*\n)*)")
 
 
 def main() -> int:
-    folder = pathlib.Path(sys.argv[1])
+    def lines(*words: str) -> list[str]:
+        done = subprocess.run([sys.argv[1], *words], capture_output=True, encoding="utf-8", check=True)
+        return done.stdout.splitlines()
+
     text = PAGE.read_text(encoding="utf-8")
     tables = sorted(match[2] for match in TABLE.finditer(text))
-    programs = sorted(path.stem for path in folder.glob("scale_*") if path.is_file() and os.access(path, os.X_OK))
-    if tables != programs:
-        sys.exit(f"{PAGE.name} has the tables {tables}, but {folder} has the programs {programs}")
+    models = sorted(lines("--list"))
+    if tables != models:
+        sys.exit(f"{PAGE.name} has the tables {tables}, but {sys.argv[1]} has the models {models}")
 
     def made(match: re.Match) -> str:
-        done = subprocess.run([folder / match[2]], capture_output=True, encoding="utf-8", check=True)
-        return match[1] + "".join(line + "\n" for line in done.stdout.splitlines() if line.startswith("|"))
+        return match[1] + "".join(line + "\n" for line in lines(match[2]) if line.startswith("|"))
 
     new = TABLE.sub(made, text)
     if "--check" in sys.argv[2:]:
