@@ -307,6 +307,14 @@ TEST(study, keeps_the_scores_of_fused_attention_on_the_chip) {
   EXPECT_EQ(few.predict(fused).flops, few.predict(simple).flops);
   const auto many = s.plan({embed = 257, position = 4096, source = 4096, data = 1, model = 1});
   EXPECT_EQ(many.predict(fused).memory_bytes, many.predict(simple).memory_bytes);
+  // Both products are those of the kernel; of 257 features none is.
+  fused.half_width = fused.launch = 0;
+  fused.memory_bandwidth = 1e30;
+  fused.fused_efficiency = fused.efficiency;
+  const double few_seconds = few.predict(fused).products, many_seconds = many.predict(fused).products;
+  fused.fused_efficiency /= 2;
+  EXPECT_NEAR(few.predict(fused).products, 2 * few_seconds, 1e-9 * few_seconds);
+  EXPECT_EQ(many.predict(fused).products, many_seconds);
 }
 
 TEST(study, explains_with_seconds_and_sums_of_loops) {

@@ -68,6 +68,9 @@ struct machine {
   /// Kernels that fuse attention: the values of scores stay on the chip if a head has at most this many features. 0:
   /// there are none, and scores go through memory.
   std::int64_t fused_features = 0;
+  /// The part of the peak that these kernels reach, of all operations that the program asks for: a kernel that leaves
+  /// out masked blocks, or computes scores again for gradients, reaches more, or less. 0: that of other products.
+  double fused_efficiency = 0;
   /// Whether collectives that a plan starts early overlap with computation.
   bool overlaps = true;
   /// The link of axes that `links` does not name. Its `near` counts devices of the machine in the order of ranks: an
