@@ -30,7 +30,7 @@ using Plane = cleave::tensor<double, mesh(row / ay, col / ax)>;
 using Rows = cleave::tensor<double, mesh(row / ax / ay, col)>;
 using Planes = cleave::tensor<double, mesh(row / ax, planes, col / ay)>;
 
-enum class kind { ring, zero, fixed, zero_gradient, reflecting, wall, odd_wall };
+enum class kind { ring, zero, fixed, zero_gradient, reflecting, wall, odd_wall, odd_reflecting, odd_beyond };
 inline constexpr double outside_value = 1.25;
 
 /// A condition of the reference, and the same of the library.
@@ -42,6 +42,8 @@ constexpr auto face_of() {
   if constexpr (K == kind::reflecting) return stencil::reflecting;
   if constexpr (K == kind::wall) return stencil::wall;
   if constexpr (K == kind::odd_wall) return stencil::odd_wall;
+  if constexpr (K == kind::odd_reflecting) return stencil::odd_reflecting;
+  if constexpr (K == kind::odd_beyond) return stencil::odd_beyond;
 }
 template <kind Low, kind High>
 struct faces {
@@ -68,6 +70,8 @@ std::vector<double> padded_line(const std::vector<double>& line, int width, kind
       case kind::reflecting: return inner(m);
       case kind::wall: return inner(m - 1);
       case kind::odd_wall: return -inner(m - 1);
+      case kind::odd_reflecting: return -inner(m);
+      case kind::odd_beyond: return m == 1 ? 0.0 : -inner(m - 2);
     }
     return 0.0;
   };
@@ -187,12 +191,20 @@ using given = faces<kind::fixed, kind::fixed>;
 using zeros = faces<kind::zero, kind::zero>;
 using given_or_edge = faces<kind::fixed, kind::zero_gradient>;
 using mirror_or_odd = faces<kind::reflecting, kind::odd_wall>;
+using staggered = faces<kind::odd_reflecting, kind::odd_beyond>;
+using staggered_high = faces<kind::odd_beyond, kind::odd_reflecting>;
 
 TEST(stencil, stars_with_each_condition) {
   expect_serial<Plane, false, five_points, ring, edge, 1>();
   expect_serial<Plane, false, five_points, mirror, walls, 1>();
   expect_serial<Plane, false, five_points, given, odd_walls, 1>();
   expect_serial<Plane, false, five_points, given_or_edge, mirror_or_odd, 1>();
+}
+// The faces before cells, and behind them.
+TEST(stencil, conditions_of_staggered_fields) {
+  expect_serial<Plane, false, five_points, staggered, staggered_high, 1>();
+  expect_serial<Plane, false, far_points, staggered_high, staggered, 1>();
+  expect_serial<Rows, true, nine_points, staggered, walls, 1>();
 }
 TEST(stencil, wide_stars) {
   expect_serial<Plane, false, far_points, walls, given_or_edge, 1>();
@@ -287,6 +299,49 @@ TEST(stencil, fields_and_coefficients_advance_together) {
     }
     EXPECT_EQ(p3.to_global(), p.to_global());
     EXPECT_EQ(q3.to_global(), q.to_global());
+  }
+}
+
+// Sound in a box: the pressure in cells, the velocities on the faces before them. A standing wave after a time is
+// second order in the spacing, and the velocity on the walls stays 0.
+constexpr cleave::function sound([](auto p, auto v, auto u, auto ratio) {
+  const auto cell = stencil::star<1>(p, along(row, stencil::wall), along(col, stencil::wall));
+  const auto v1 = v - ratio * (cell(0, 0) - cell(-1, 0)), u1 = u - ratio * (cell(0, 0) - cell(0, -1));
+  const auto down = stencil::star<1>(v1, along(row, stencil::odd_reflecting, stencil::odd_beyond));
+  const auto right = stencil::star<1>(u1, along(col, stencil::odd_reflecting, stencil::odd_beyond));
+  return std::tuple(p - ratio * ((down(1) - down(0)) + (right(1) - right(0))), v1, u1);
+});
+double error_of_sound(const cleave::grid& g, std::int64_t n) {
+  const double pi = std::acos(-1.0), spacing = 1.0 / static_cast<double>(n), ratio = 0.5, time = 0.5;
+  Plane p(g, {n, n}), v(g, {n, n}), u(g, {n, n});
+  const auto wave = [&](const auto& at) {
+    return std::cos(pi * spacing * (static_cast<double>(at[0]) + 0.5)) *
+           std::cos(2 * pi * spacing * (static_cast<double>(at[1]) + 0.5));
+  };
+  // The velocities are half a step behind the pressure, so that the steps are centred.
+  const double omega = std::sqrt(5.0) * pi, late = std::sin(0.5 * omega * ratio * spacing) / omega;
+  p.fill_by(wave);
+  const auto at_face = [&](std::int64_t i, double k) { return std::sin(k * pi * spacing * static_cast<double>(i)); };
+  const auto at_centre = [&](std::int64_t i, double k) {
+    return std::cos(k * pi * spacing * (static_cast<double>(i) + 0.5));
+  };
+  v.fill_by([&](const auto& at) { return -pi * late * at_face(at[0], 1) * at_centre(at[1], 2); });
+  u.fill_by([&](const auto& at) { return -2 * pi * late * at_centre(at[0], 1) * at_face(at[1], 2); });
+  const auto steps = static_cast<std::int64_t>(time / (ratio * spacing) + 0.5);
+  for (std::int64_t k = 0; k < steps; ++k) sound(p, v, u, ratio).into(p, v, u);
+  Plane exact(g, {n, n});
+  exact.fill_by([&](const auto& at) { return std::cos(omega * time) * wave(at); });
+  const std::vector<double> a = p.to_global(), b = exact.to_global(), faces = v.to_global();
+  for (std::int64_t j = 0; j < n; ++j) EXPECT_EQ(faces[static_cast<std::size_t>(j)], 0.0);
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+TEST(stencil, staggered_fields_are_second_order) {
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const double rough = error_of_sound(g, 16), fine = error_of_sound(g, 32);
+    EXPECT_LT(fine, 0.02);
+    EXPECT_NEAR(std::log2(rough / fine), 2, 0.1);
   }
 }
 

@@ -12,13 +12,13 @@ namespace cleave { inline namespace v0 { namespace stencil {
 
 namespace detail {
 
-/// Element m outside of a face, m = 1, 2, ..., counted from the face: a given value; the outermost element; element m
-/// inside, counted from 0; or element m - 1 inside.
-enum class outside : std::uint8_t { given, outermost, mirrored_at_element, mirrored_at_face };
+/// Element m outside of a face, m = 1, 2, ..., counted from the face: a given value; the outermost element; or element
+/// m, m - 1 or m - 2 inside, counted from 0, where element -1 is 0.
+enum class outside : std::uint8_t { given, outermost, mirrored_at_element, mirrored_at_face, mirrored_beyond };
 
 } // namespace detail
 
-/// The condition of one face of the domain: `fixed(1.0)`, `zero_gradient`, `reflecting`, `wall` or `odd_wall`.
+/// The condition of one face of the domain: `fixed(1.0)`, `zero_gradient`, `reflecting`, `wall`, or an odd one.
 struct face {
   detail::outside what = detail::outside::given;
   /// Mirrored elements have the opposite sign.
@@ -43,6 +43,12 @@ inline constexpr face reflecting{detail::outside::mirrored_at_element};
 inline constexpr face wall{detail::outside::mirrored_at_face};
 /// The same with the opposite sign: the velocity through a wall.
 inline constexpr face odd_wall{detail::outside::mirrored_at_face, true};
+/// As `reflecting`, with the opposite sign: element -1 is minus element 1. The velocity through a wall on which the
+/// outermost element is.
+inline constexpr face odd_reflecting{detail::outside::mirrored_at_element, true};
+/// The mirror is one element beyond the outermost one, and there is 0: element -1 is 0, -2 is minus element 0. The
+/// velocity through a wall whose own element is not stored: cells and the faces before them have equally many elements.
+inline constexpr face odd_beyond{detail::outside::mirrored_beyond, true};
 /// Outside is this: a literal, or a value of the function, without dims or with the dims of the face.
 constexpr face fixed(operand x) { return {detail::outside::given, false, x}; }
 

@@ -110,18 +110,20 @@ struct reader {
     };
     if (f.what == outside::given)
       return select(low ? index < nth(away) : index > nth(away), given_at(f, at, d, where), x);
-    // The source of a mirrored element is within the domain.
-    const std::int64_t farthest = f.what == outside::outermost             ? 1
-                                  : f.what == outside::mirrored_at_element ? away + 1
-                                                                           : away;
+    // The element whose image element -1 is. The source of a mirrored element is within the domain.
+    const std::int64_t first = f.what == outside::mirrored_at_element ? 1
+                               : f.what == outside::mirrored_at_face  ? 0
+                                                                      : -1;
+    const std::int64_t farthest = f.what == outside::outermost ? 1 : away + first;
     if (farthest > 1 &&
         !in.extent_at_least({known_dim(in.made().find_dim(dims[d].dim.name)), farthest, true}, "stencil", where))
       return {&in, no_node};
     for (std::int64_t n = 0; n < away; ++n) {
-      const std::int64_t outer = away - n;
-      const std::int64_t inner = f.what == outside::outermost             ? 0
-                                 : f.what == outside::mirrored_at_element ? outer
-                                                                          : outer - 1;
+      const std::int64_t inner = f.what == outside::outermost ? 0 : away - n - 1 + first;
+      if (inner < 0) {
+        x = select(index == nth(n), 0.0, x);
+        continue;
+      }
       offsets<Rank> instead = at;
       instead[d] = low ? inner - n : n - inner;
       const value mirrored = beyond_faces(instead, d + 1, where);
