@@ -28,7 +28,12 @@ struct run {
   std::string collectives{};
   /// The published part of the peak, with recomputed work, if there is no time. 0: none.
   double utilization = 0;
+  /// Runs whose errors are told apart from those of the other runs on the machine. Empty: these others.
+  std::string kind{};
 };
+
+/// The runs whose errors are summed up.
+inline std::string sum_of(const run& r) { return std::string(r.on.name) + (r.kind.empty() ? "" : ", ") + r.kind; }
 
 inline cleave::studied_plan planned(const run& r) { return r.of.plan({r.sizes.data(), r.sizes.size()}); }
 /// With the prices of the machine, as a search plans.
@@ -138,13 +143,13 @@ inline constants fitted_to(const std::vector<planned_run>& runs) {
   }
   return best;
 }
-/// Fits the constants of each machine to every other run, and says how well they predict the runs that they have not
-/// seen; then the other way around.
+/// Fits the constants of each machine to every other run that is of no kind, and says how well they predict the runs
+/// that they have not seen; then the other way around.
 inline void hold_out(const std::vector<run>& runs) {
   std::map<std::string, std::vector<planned_run>> halves[2];
   std::map<std::string, int> number;
   for (const run& r : runs)
-    if (r.seconds > 0) {
+    if (r.seconds > 0 && r.kind.empty()) {
       const std::string name(r.on.name);
       halves[number[name]++ % 2][name].push_back({&r, planned(r)});
     }
@@ -202,7 +207,8 @@ inline int publish(const std::vector<run>& runs, bool csv) {
                     "collectives,received_GB,memory_GiB\n"
                   : "| run | mesh | published s | predicted s | error | model | with recomputation | "
                     "collectives | GB received | GiB |\n|---|---|---|---|---|---|---|---|---|---|\n");
-  std::map<std::string, errors> by_machine;
+  std::map<std::string, errors> by_kind;
+  errors all;
   int unexpected = 0;
   for (const run& r : runs) {
     const cleave::studied_plan p = planned(r);
@@ -211,15 +217,19 @@ inline int publish(const std::vector<run>& runs, bool csv) {
     // Bytes and operations throw if there are more than 64 bits hold.
     if (p.bytes() < 0 || p.flops() < 0 || !std::isfinite(t.seconds))
       throw std::runtime_error(r.name + ": the numbers of the plan are out of range");
-    if (r.seconds > 0) by_machine[std::string(r.on.name)].add(r.seconds, t.seconds);
+    if (r.seconds > 0) {
+      by_kind[sum_of(r)].add(r.seconds, t.seconds);
+      all.add(r.seconds, t.seconds);
+    }
     if (collectives_of(p) != r.collectives) {
       std::fprintf(stderr, "%s: expected the collectives \"%s\", got \"%s\"\n", r.name.c_str(), r.collectives.c_str(),
                    collectives_of(p).c_str());
       ++unexpected;
     }
   }
-  if (!csv)
-    for (const auto& [name, all] : by_machine) all.print(name);
+  if (csv) return unexpected == 0 ? 0 : 1;
+  for (const auto& [kind, some] : by_kind) some.print(kind);
+  if (by_kind.size() > 1) all.print("all");
   return unexpected == 0 ? 0 : 1;
 }
 

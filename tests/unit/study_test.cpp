@@ -315,6 +315,20 @@ TEST(study, keeps_the_scores_of_fused_attention_on_the_chip) {
   fused.fused_efficiency /= 2;
   EXPECT_NEAR(few.predict(fused).products, 2 * few_seconds, 1e-9 * few_seconds);
   EXPECT_EQ(many.predict(fused).products, many_seconds);
+
+  // A kernel of the softmax alone: products write scores and read their weights, and so do those of the gradient.
+  constexpr cleave::function loss([](auto q, auto k, auto v) {
+    const auto scores = dot(q, k, embed), weights = exp(scores - max(scores, source));
+    return sum(exp(dot(weights / sum(weights, source), v, source)));
+  });
+  const auto slopes = cleave::study::of<Q(Q, K, K)>(cleave::grad(loss))
+                          .plan({embed = 256, position = 4096, source = 4096, data = 1, model = 1});
+  cleave::machine softmax = simple;
+  softmax.fused_features = 256;
+  softmax.fused_products = false;
+  EXPECT_GE(slopes.predict(softmax).memory_bytes, 4 * 256 * row + 6 * score);
+  EXPECT_LE(slopes.predict(softmax).memory_bytes, slopes.predict(simple).memory_bytes - score);
+  EXPECT_EQ(slopes.predict(softmax).products, slopes.predict(simple).products);
 }
 
 TEST(study, explains_with_seconds_and_sums_of_loops) {

@@ -68,6 +68,9 @@ struct machine {
   /// Kernels that fuse attention: the values of scores stay on the chip if a head has at most this many features. 0:
   /// there are none, and scores go through memory.
   std::int64_t fused_features = 0;
+  /// Whether these kernels have the products too. Otherwise they fuse a softmax alone: scores that products write and
+  /// read go through memory.
+  bool fused_products = true;
   /// The part of the peak that these kernels reach, of all operations that the program asks for: a kernel that leaves
   /// out masked blocks, or computes scores again for gradients, reaches more, or less. 0: that of other products.
   double fused_efficiency = 0;
@@ -199,10 +202,10 @@ inline constexpr machine a100{.name = "A100",
                               .flops_of_2 = 312e12,
                               .flops_of_4 = 156e12,
                               .flops_of_8 = 19.5e12,
-                              .efficiency = 0.95,
+                              .efficiency = 0.7,
                               .half_width = 0,
                               .memory_bandwidth = 2039e9,
-                              .memory_efficiency = 1,
+                              .memory_efficiency = 0.9,
                               .launch = 5e-6,
                               .memory = 80e9,
                               .every_axis = gpu_node(230e9, 22e9)};

@@ -123,6 +123,8 @@ constexpr indexed_vector<bool> values_on_chip(const program_view& p, const sizes
     for (std::size_t b = 0; b < p.buffers.size(); ++b)
       all[b] = all[b] || (p.buffers[b].role == role::workspace && p.buffers[b].type.set().includes(scores));
   }
+  for (const step& s : p.steps)
+    if (s.kind == step_kind::gemm && !m.fused_products) all[s.in[0]] = all[s.in[1]] = all[s.out] = false;
   return all;
 }
 
