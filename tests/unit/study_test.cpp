@@ -466,4 +466,25 @@ TEST(study, searches_layouts) {
   EXPECT_EQ(rows.best.tables[0].text(), "");
 }
 
+// A product and its two gradients: AutoParallel's rule. With fewer tokens than features of the result the weights are
+// sharded along features, and sums over tokens stay where they are; with more tokens these are sharded.
+TEST(study, shards_tokens_or_features_whichever_are_more) {
+  using In = cleave::abstract<float, mesh(batch, embed)>;
+  using Map = cleave::abstract<float, mesh(embed, hidden)>;
+  using Out = cleave::abstract<float, mesh(batch, hidden)>;
+  constexpr cleave::function step([](auto x, auto w, auto slope) {
+    return std::tuple(dot(x, w, embed), dot(slope, w, hidden), dot(x, slope, batch));
+  });
+  const std::vector<cleave::searched_variant> variants{
+      {"", cleave::study::of<std::tuple<Out, In, Map>(In, Map, Out)>(step, {"x", "w", "slope"}), {}}};
+  const std::vector<cleave::searched_group> groups{{{"w", "result.2"}, false, {"embed", "hidden"}},
+                                                   {{"x", "result.1"}, false, {"batch", "embed"}},
+                                                   {{"slope", "result.0"}, false, {"batch", "hidden"}}};
+  for (const std::int64_t features : {512, 768, 1536, 2048}) {
+    const auto found = cleave::search(variants, groups,
+                                      {batch = 1024, embed = 256, hidden = features, data = 8, model = 1}, simple);
+    EXPECT_EQ(found.best.tables[2].text(), features > 1024 ? "hidden / data" : "batch / data") << features;
+  }
+}
+
 } // namespace CLEAVE_SOURCE
