@@ -100,6 +100,28 @@ class grid {
   /// What checked mode looks for on this grid.
   const checks& checked() const { return state().checked(); }
 
+  /// Gives the sizes of the blocks of a `dim_in_blocks`, in their order and for all ranks, before the first tensor
+  /// with the dim. Other dims with the same name of blocks have them too. They do not change. Collective over all
+  /// ranks of the communicator that the grid was constructed from: one all-reduce of four numbers. Throws grid_error
+  /// on all ranks if they do not give the same sizes, if a size is below 0, or if there are other ones already.
+  template <Dim D>
+  void set_blocks(const D&, const std::vector<std::int64_t>& sizes) const {
+    static_assert(!D::ref.blocks.empty(), "the blocks of this dim are equal: declare it as a dim_in_blocks");
+    state().set_blocks(D::ref.blocks, sizes);
+  }
+
+  /// All sizes of a plan as on this grid, with its axes and the sizes of its blocks: `bytes(plan.view(), at)` is then
+  /// the exact price for these blocks. `named` has extents of dims: `grid.sizes_of(plan, {row = 23})`. No
+  /// communication.
+  template <class Plan>
+  auto sizes_of(const Plan& plan, std::initializer_list<named_size> named) const {
+    auto at = plan.sized(named);
+    at.axes = sizes();
+    for (std::size_t d = 0; d < plan.view().dims.size(); ++d)
+      at.given[d] = state().blocks_of(plan.view().dims[d].ref(), at.dims[d]);
+    return at;
+  }
+
   /// How many sets of extents each plan stays bound for: 32 unless this says otherwise, at least 1. Binding computes
   /// sizes and message lists and makes the workspace large enough. The least recently used set is dropped; a call with
   /// its extents binds again. While a kernel of the user calls plans, a dropped set is freed when the call of that

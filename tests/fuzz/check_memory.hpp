@@ -68,8 +68,9 @@ inline std::string wrong_members(const comm::exchange_spec& e, const coordinates
   return "";
 }
 
-/// Compares a plan on random meshes and extents; says what is wrong.
-inline std::string wrong_memory(const program& p, const sizes& planned, unsigned seed) {
+/// Compares a plan on random meshes and extents; says what is wrong. `give_blocks` may give dims blocks.
+template <class GiveBlocks>
+std::string wrong_memory(const program& p, const sizes& planned, unsigned seed, const GiveBlocks& give_blocks) {
   std::mt19937 random(seed);
   const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(n)); };
   for (int variant = 0; variant < 3; ++variant) {
@@ -83,6 +84,7 @@ inline std::string wrong_memory(const program& p, const sizes& planned, unsigned
     if (variant > 0)
       for (std::size_t d = 0; d < p.dims.size(); ++d)
         at.dims[d] = variant == 1 ? below(200) : at.axes.devices() * (1 + below(3));
+    give_blocks(at);
     workspace_parts most;
     for (std::int64_t d = 0; d < at.axes.devices(); ++d)
       if (const workspace_parts own = workspace_on(p, at, coordinates_of(d, at.axes)); own.total() > most.total())

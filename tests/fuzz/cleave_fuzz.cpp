@@ -144,6 +144,7 @@ void give_blocks(const graph& g, sizes& at, unsigned seed, std::list<block_table
     for (int k = 0; k < 3; ++k)
       if (p[k] != no_dim) regrouped |= dim_bit(p[k]);
   for (std::size_t d = 0; d < g.dims.size(); ++d) {
+    at.given[d] = nullptr;
     if (regrouped.contains(static_cast<int>(d)) || g.dims[d].divisible || below(4) == 0) continue;
     block_table& made = tables.emplace_back();
     for (std::int64_t n = 1 + below(8); n-- > 1;) made.begins.push_back(below(at.dims[d] + 1));
@@ -163,7 +164,10 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
     if (shape_of(n.type, r.at).elements() > 20000) return {outcome::wild, {}};
   const sizes hints = s.expects ? r.at : sizes_for(g);
   std::list<block_table> tables;
-  if (gives_blocks) give_blocks(g, r.at, s.seed, tables);
+  const auto give = [&](sizes& at) {
+    if (gives_blocks) give_blocks(g, at, s.seed, tables);
+  };
+  give(r.at);
   try {
     const std::vector<host_array> in = arguments_of(s, r);
     const std::vector<host_array> want = evaluate(g, r.at, in);
@@ -183,7 +187,7 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
       return {outcome::no_plan,
               "fault " + std::to_string(static_cast<int>(p.found.fault)) + " in " + std::string(p.found.op)};
     if (compares_memory) {
-      const std::string wrong = wrong_memory(p, r.at, s.seed);
+      const std::string wrong = wrong_memory(p, r.at, s.seed, give);
       return {wrong.empty() ? outcome::fine : outcome::memory, wrong};
     }
     const simulated got = simulate(p, r.at, in, s.seed);

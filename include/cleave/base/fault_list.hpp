@@ -21,6 +21,14 @@ CLEAVE_FAULT(dim_used_twice, "this dim appears twice in one tensor; dims of a te
 CLEAVE_FAULT(dim_missing, "the tensor does not have this dim")
 CLEAVE_FAULT(contracted_dim_missing, "dot sums over this dim, but one of its operands does not have it")
 CLEAVE_FAULT(extents_differ, "this dim has two different fixed extents in one computation")
+CLEAVE_FAULT(
+    blocks_differ,
+    "this dim has blocks of given sizes in one operand and other blocks, or equal ones, in another; declare it "
+    "in one way, or rename the dim of one operand to the other one")
+CLEAVE_FAULT(
+    blocks_not_equal,
+    "this operation needs equal blocks, and this dim has blocks of given sizes; rename it to a dim without them "
+    "first")
 CLEAVE_FAULT(dims_do_not_broadcast,
              "the operands do not broadcast: neither has all the dims of the other; one of them lacks this dim")
 CLEAVE_FAULT(

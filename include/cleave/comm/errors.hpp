@@ -65,6 +65,15 @@ inline constexpr text<2> mesh_list_length{
 }
 /// mend: Every rank must pass the same list of sizes, one for each axis.
 inline constexpr text<0> mesh_counts_disagree{"the ranks do not agree on how many sizes the mesh was given"};
+/// mend: Give every rank all sizes, those of the other ranks too, as `MPI_Allgather` of the own sizes does.
+inline constexpr text<1> blocks_disagree{"the ranks do not agree on the sizes of the blocks '{blocks}'"};
+/// mend: Give one size for each block, in their order.
+inline constexpr text<1> blocks_without_sizes{"no sizes were given for the blocks '{blocks}'"};
+/// mend: A block that has no elements has the size 0.
+inline constexpr text<3> blocks_negative{"block {block} of the blocks '{blocks}' was given the size {got}",
+                                         {"blocks", "block", "got"}};
+/// mend: Tensors have the first sizes. For other ones make another grid, and `copy` the tensors to it.
+inline constexpr text<1> blocks_changed{"the grid has other sizes for the blocks '{blocks}' already"};
 /// mend: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
 /// from a communicator that works.
 inline constexpr text<2> mpi_failed{"{call} failed: {why}"};

@@ -18,6 +18,8 @@ struct grid_transfer {
   cleave::element element = cleave::element::none;
   /// Dims are in the order of the target.
   shape global{};
+  /// The blocks of the source.
+  fixed_array<const block_table*, max_rank> given{};
   layout from{};
   layout to{};
   /// For each dim its position in the source.
@@ -40,7 +42,9 @@ class grid_copy {
   grid_copy(const group& ranks, const device_ranks& from, const device_ranks& to, grid_state* source_grid,
             const grid_transfer& t)
       : element_(t.element), combine_(t.to.combine()), parts_(ranks, t.element) {
-    const distribution source = shards_of(from, t.global, t.from, false), target = shards_of(to, t.global, t.to, true);
+    shape before = t.global;
+    for (int d = 0; d < before.rank; ++d) before.given[d] = t.given[d];
+    const distribution source = shards_of(from, before, t.from, false), target = shards_of(to, t.global, t.to, true);
     const sending_turns turns(source);
     const auto sends = [&](int a, int b) { return target.has_part(b) && turns.sends(a, b); };
     const int here = ranks.rank;

@@ -150,6 +150,41 @@ class grid_state : public guarded_calls {
     bound_.keep_extents(std::max<std::int64_t>(-most, 1));
   }
 
+  /// The blocks of given sizes of that name; null: none.
+  const block_table* blocks_of(std::string_view name) const {
+    for (const auto& known : blocks_)
+      if (known->name == name) return &known->table;
+    return nullptr;
+  }
+  /// Those of a dim that has this extent; null: equal ones.
+  const block_table* blocks_of(const dim_ref& dim, std::int64_t extent) const {
+    const block_table* const given = blocks_of(dim.blocks);
+    return given != nullptr && given->begins.back() == extent ? given : nullptr;
+  }
+  /// Names the sizes of blocks. Collective over all ranks. Throws grid_error on all ranks if they do not agree.
+  [[gnu::cold]] void set_blocks(std::string_view name, indexed_span<const std::int64_t> sizes) {
+    require_usable();
+    comm::word_hash h;
+    h.mix(name);
+    for (const std::int64_t n : sizes) h.mix(n);
+    const std::int64_t hash = as_signed(h.value >> 2), mine[4] = {hash, -hash, std::ssize(sizes), -std::ssize(sizes)};
+    std::int64_t all[4] = {};
+    largest(mine, all, 4, everyone_);
+    if (all[0] != -all[1] || all[2] != -all[3]) raise<grid_error>(wording::blocks_disagree(name));
+    if (sizes.empty()) raise<grid_error>(wording::blocks_without_sizes(name));
+    owned<named_blocks> made(new named_blocks{name, {}});
+    indexed_vector<std::int64_t>& begins = made->table.begins;
+    begins.push_back(0);
+    for (const std::int64_t n : sizes) {
+      if (n < 0) raise<grid_error>(wording::blocks_negative(name, std::ssize(begins) - 1, n));
+      begins.push_back(begins.back() + n);
+    }
+    const block_table* const known = blocks_of(name);
+    if (known == nullptr) blocks_.push_back(std::move(made));
+    else if (!std::equal(begins.begin(), begins.end(), known->begins.begin(), known->begins.end()))
+      raise<grid_error>(wording::blocks_changed(name));
+  }
+
   /// Whether a condition holds on all devices. Collective over the devices: one small MPI_Allreduce.
   [[gnu::cold]] bool holds_everywhere(bool here) {
     const int mine = here ? 1 : 0;
@@ -175,6 +210,11 @@ class grid_state : public guarded_calls {
   struct group_with_key {
     std::uint64_t key = 0;
     comm::kept_group group{};
+  };
+
+  struct named_blocks {
+    std::string_view name;
+    block_table table;
   };
 
   /// Marks the keys of groups in block order.
@@ -389,6 +429,8 @@ class grid_state : public guarded_calls {
   on_ranks part_{};
   comm::group everyone_{};
   indexed_vector<owned<group_with_key>> groups_{};
+  /// Each stays where it is, as long as the grid lives.
+  indexed_vector<owned<named_blocks>> blocks_{};
   comm::kept_group world_node_{};
   comm::grid_node node_{};
   bool only_mpi_ = false, overlaps_ = true;

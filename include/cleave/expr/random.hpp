@@ -88,7 +88,7 @@ constexpr value drawn_like(value x, op code, element type, operand key, std::str
   static_vector<dim_ref, max_rank> dims;
   for (int i = 0; i < like.rank; ++i) {
     const dim_info& d = in.made().dims[like[i]];
-    dims.push_back({d.name, d.extent, d.divisible});
+    dims.push_back(d.ref());
   }
   return drawn(in, code, type, key, {dims.begin(), dims.size()}, name);
 }

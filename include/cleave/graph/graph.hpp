@@ -41,6 +41,9 @@ struct dim_info {
   std::string_view name{};
   std::int64_t extent = dynamic;
   bool divisible = false;
+  std::string_view blocks{};
+
+  constexpr dim_ref ref() const { return {name, extent, divisible, blocks}; }
 };
 using dim_table = static_vector<dim_info, max_dims>;
 

@@ -78,7 +78,10 @@ template <class Tensor>
 void require_shards(const grid& g, const part<Tensor::rank>& mine, std::string_view what) {
   shape global;
   global.rank = Tensor::rank;
-  for (int i = 0; i < Tensor::rank; ++i) global[i] = mine.global[as_size(i)];
+  for (int i = 0; i < Tensor::rank; ++i) {
+    global[i] = mine.global[as_size(i)];
+    global.given[i] = g.state().blocks_of(Tensor::sharding_type::value.dims[i].dim, global[i]);
+  }
   box held;
   held.rank = Tensor::rank;
   if (g.state().active()) held = box_of(global, Tensor::where, g.here(), g.sizes());

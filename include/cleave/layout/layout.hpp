@@ -144,6 +144,8 @@ struct dim_ref {
   std::int64_t extent = dynamic;
   /// The extent is promised to be a multiple of the number of devices over which the dim is sharded.
   bool divisible = false;
+  /// The name of the sizes that its blocks have on a grid; none: they are equal.
+  std::string_view blocks{};
 };
 
 /// The name of a dim in place of an operand that has been reported as wrong already.

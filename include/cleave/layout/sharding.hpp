@@ -51,6 +51,18 @@ struct dim : dim_tag {
 
 dim(const char*) -> dim<no_name>;
 
+/// A dim whose blocks have sizes that are given to the grid, by name: `dim_in_blocks<"row", "cells"> row;` and
+/// `grid.set_blocks(row, {10, 0, 7, 3})`. Where the dim is sharded over as many devices as there are sizes, each has a
+/// block of its size; over fewer devices, each has as many neighbouring blocks; over more, each block is cut equally.
+/// Several dims may share a name of blocks. All else is as for other dims. `rename` to a dim with other blocks, or with
+/// equal ones, moves elements. Faults: blocks_differ.
+template <text Name, text Blocks, std::int64_t Extent = dynamic>
+struct dim_in_blocks : dim<Name, Extent> {
+  static constexpr dim_ref ref{Name.view(), dim<Name, Extent>::ref.extent, false, Blocks.view()};
+  constexpr operator dim_ref() const { return ref; }
+  using dim<Name, Extent>::operator=;
+};
+
 /// A type derived from `dim<...>`.
 template <class D>
 concept Dim = std::derived_from<std::remove_cvref_t<D>, dim_tag>;

@@ -267,7 +267,8 @@ struct grid_factor_kernel {
 ///
 /// Reads the lower half of a. A matrix that is not positive definite gives NaN on and below the diagonal. Workspace:
 /// four times the shard and four panels. There is no derivative. Faults:
-/// no_function_for_element, dim_missing, not_a_matrix, extents_differ. Algorithm: right-looking (ScaLAPACK's p?potrf).
+/// no_function_for_element, dim_missing, not_a_matrix, extents_differ, blocks_not_equal. Algorithm: right-looking
+/// (ScaLAPACK's p?potrf).
 template <std::int64_t Block = 64, class Mesh, class Row, class RowAxis, class Col, class ColAxis>
 constexpr value grid_cholesky(
     operand a, const sharding<Mesh, nothing_unreduced, sharded_dim<Row, RowAxis>, sharded_dim<Col, ColAxis>>& layout) {

@@ -107,6 +107,7 @@ constexpr value as_matrix(const operand& x, dim_ref rows, dim_ref columns, std::
   for (const dim_ref& d : {rows, columns}) {
     const int known = in.made().find_dim(d.name);
     if (!has.has(known)) return in.fail(fault::dim_missing, what, x.where, d.name);
+    if (!in.made().dims[known].blocks.empty()) return in.fail(fault::blocks_not_equal, what, x.where, d.name);
     wanted.append(known);
   }
   for (int i = 0; i < has.rank; ++i)

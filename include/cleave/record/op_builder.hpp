@@ -21,7 +21,7 @@ class op_builder {
   /// The index along a dim, in 64 bits.
   constexpr value index(dim_id d) const {
     const dim_info& i = in_.made().dims[d];
-    return in_.iota({i.name, i.extent, i.divisible}, element::i64, where_);
+    return in_.iota(i.ref(), element::i64, where_);
   }
 
  private:

@@ -221,13 +221,17 @@ class graph_writer {
         refuse(fault::extents_differ, op, where, d.name, {}, info.extent, d.extent);
         return -1;
       }
+      if (d.blocks != info.blocks) {
+        refuse(fault::blocks_differ, op, where, d.name);
+        return -1;
+      }
       return known;
     }
     if (made_.dims.full()) {
       refuse(fault::too_many_dims, op, where, d.name);
       return -1;
     }
-    made_.dims.push_back({d.name, d.extent, d.divisible});
+    made_.dims.push_back({d.name, d.extent, d.divisible, d.blocks});
     return as_int(made_.dims.size() - 1);
   }
 

@@ -23,7 +23,7 @@ constexpr value product_of_others(recorder& in, value x, dim_set over, source wh
   if (last < 0) return apply.number(1, t.element);
   const dim_set along = dim_bit(t[last]);
   const dim_info& d = in.made().dims[t[last]];
-  const running_order forward{{d.name, d.extent, d.divisible}, false, true}, backward{forward.along, true, true};
+  const running_order forward{d.ref(), false, true}, backward{forward.along, true, true};
   const value before = recorded_cumulative(in, reduction::prod, x, forward, where);
   const value after = recorded_cumulative(in, reduction::prod, x, backward, where);
   const value beside = apply(op::mul, before, after);

@@ -83,7 +83,7 @@ class reverse_context {
 
   constexpr dim_ref dim_at(dim_id d) const {
     const dim_info& i = in_.made().dims[d];
-    return {i.name, i.extent, i.divisible};
+    return i.ref();
   }
   /// An operation without a derivative: the fault names itself, and not the operation whose gradient is recorded.
   constexpr void refuse_derivative(const node& n) {

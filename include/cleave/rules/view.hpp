@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/cost/op_rules.hpp>
+#include <cleave/rules/remap.hpp>
 #include <cleave/rules/reverse_context.hpp>
 #include <cleave/type/tensor_type.hpp>
 
@@ -10,12 +11,17 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// The same values with dim `from` called `to`.
+/// The same values with dim `from` called `to`. If the two have different blocks, it is an exchange of elements.
 constexpr value recorded_rename(recorder& in, value x, dim_ref from, dim_ref to, source where) {
   if (!x.ok()) return {&in, no_node};
   node n = in.node_on(op::rename, x, where);
   const int f = in.dim_of(x, from, "rename", where);
   if (f < 0) return {&in, no_node};
+  if (in.made().dims[f].blocks != to.blocks) {
+    remapping r(op::slice, operand(x));
+    if (const dim_map* m = r.along(from, to)) r.extent(m->to, sum_of(0, m->from));
+    return r.record();
+  }
   if (to.extent == dynamic) to.extent = in.made().dims[f].extent;
   const int t = in.dim(to, "rename", where);
   if (t < 0) return {&in, no_node};
@@ -51,7 +57,7 @@ constexpr value recorded_renames(recorder& in, value x, std::array<dim_ref, Coun
     if (next == open) {
       const int dim = in.dim_of(x, names[0], "rename", where);
       if (dim < 0) return {&in, no_node};
-      const dim_ref spare{spare_names<>[as_size(dim)].text()};
+      const dim_ref spare{spare_names<>[as_size(dim)].text(), dynamic, false, in.made().dims[dim].blocks};
       x = recorded_rename(in, x, names[0], spare, where);
       names[0] = spare;
       continue;
@@ -205,10 +211,11 @@ constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whol
   const dim_info &major = g.dims[dims.major], &minor = g.dims[dims.minor];
   const auto divides = [&](const dim_info& d, axis_list list) {
     if (list.empty() || d.divisible) return true;
+    if (!d.blocks.empty()) return false;
     const std::int64_t devices = devices_of(g, list);
     return d.extent != dynamic && devices != dynamic && d.extent % devices == 0;
   };
-  for (int kept = whole.size(); kept > 0; --kept) {
+  for (int kept = g.dims[dims.whole].blocks.empty() ? whole.size() : 0; kept > 0; --kept) {
     const axis_list list = whole.prefix(kept);
     const bool exact = kept == whole.size();
     if (divides(major, list)) return {list, {}, exact};

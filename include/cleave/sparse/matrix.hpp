@@ -57,6 +57,8 @@ struct names {
   using by = By;
   using rows = Rows;
   using columns = Columns;
+  static_assert(Rows::ref.blocks.empty() && Columns::ref.blocks.empty(),
+                "a sparse matrix has equal blocks: give it dims that are no dim_in_blocks, and rename vectors to them");
   using axis = Axis;
   using mesh_type = Mesh;
   using part = typename dim_name<"part", Rows, Columns, Name>::type;

@@ -86,7 +86,7 @@ struct bridge_record {
 struct bridged_types {
   const void* key;
   const spec *source, *target;
-  comm::grid_transfer (*transfer_of)(const shape&);
+  comm::grid_transfer (*transfer_of)(const shape&, const shape&);
 
   /// The same on all ranks whose tensors have the same types.
   [[gnu::cold]] std::int64_t hash() const {
@@ -103,7 +103,7 @@ struct bridged_types {
       for (const axis_info& axis : s->mesh.axes) add(axis.name);
       h.mix(s->combine);
     }
-    h.mix(transfer_of(shape{}).element);
+    h.mix(transfer_of(shape{}, shape{}).element);
     return as_signed(h.value >> 1);
   }
 };
@@ -225,12 +225,14 @@ class bridged_call {
       global[d] = want.extents[as_size(d)];
       const std::int64_t theirs = have.extents[as_size(types_.source->find(name))];
       if (theirs != global[d]) raise<shape_error>(wording::extents_differ(name, theirs, global[d]));
+      for (const spec* side : {types_.source, types_.target})
+        if (!side->dims[side->find(name)].dim.blocks.empty()) raise<shape_error>(wording::bridge_blocks(name));
     }
     std::unique_ptr<comm::grid_copy> made;
     guarded(source_, [&] {
       grid_state* const source = source_ == nullptr ? nullptr : &source_->grid.state();
       const bool found = finds_memory(
-          [&] { made.reset(new comm::grid_copy(ranks, from, to, source, types_.transfer_of(global))); });
+          [&] { made.reset(new comm::grid_copy(ranks, from, to, source, types_.transfer_of(global, global))); });
       if (!found) fault_ = no_memory;
     });
     std::int64_t worst[2] = {};

@@ -53,6 +53,11 @@ class call_site {
       if (at.dims[d] == dynamic) raise<shape_error>(wording::extent_unknown(p_.dims[d].name));
     if (!fits) refuse(at);
     check_promises(at);
+    for (std::size_t d = 0; d < p_.dims.size(); ++d)
+      if (const dim_ref dim = p_.dims[d].ref(); !dim.blocks.empty()) {
+        check_blocks(dim, grid_->blocks_of(dim.blocks), at.dims[d], 1);
+        at.given[d] = grid_->blocks_of(dim.blocks);
+      }
     return at;
   }
   /// The same for a run, in which indices and numbers of elements have to fit into their types.

@@ -39,11 +39,12 @@ struct copy_types {
   }();
 
   /// The extents are those of the target.
-  static comm::grid_transfer transfer_of(const shape& extents) {
-    comm::grid_transfer t{element_of<typename To::element_type>, extents, {}, To::where, {}};
+  static comm::grid_transfer transfer_of(const shape& extents, const shape& of_source) {
+    comm::grid_transfer t{element_of<typename To::element_type>, extents, {}, {}, To::where, {}};
     for (int i = 0; i < To::rank; ++i) {
       const int at = source.find(target.dims[i].dim.name);
       t.position[i] = at;
+      t.given[i] = of_source.given[at];
       t.from.set(i, From::where[at]);
     }
     t.from.set_partial(From::where.unreduced(), From::where.combine());
@@ -119,8 +120,8 @@ class whole_on_rank {
     alone_.state().guarded([&] { t.grid.state().guarded(f); });
   }
   static comm::grid_transfer transfer(const tensor_state& t, const layout& from, const layout& to) {
-    comm::grid_transfer made{t.element, t.global, from, to, {}};
-    for (int i = 0; i < t.global.rank; ++i) made.position[i] = i;
+    comm::grid_transfer made{t.element, t.global, {}, from, to, {}};
+    for (int i = 0; i < t.global.rank; ++i) made.position[i] = i, made.given[i] = t.global.given[i];
     return made;
   }
 
@@ -196,7 +197,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
           here.bound().make_room(&detail::copy_key<types>);
           std::shared_ptr<comm::grid_copy> made;
           comm::allocate_on_all(here.everyone().handle, [&] {
-            made = std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global));
+            made = std::make_shared<comm::grid_copy>(here, there, types::transfer_of(target.global, source.global));
           });
           bound = here.bound().keep(&detail::copy_key<types>, key, std::move(made));
         }

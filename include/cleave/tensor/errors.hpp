@@ -95,6 +95,20 @@ inline constexpr text<3> extents_differ{"dim '{dim}' has extent {expected} in on
 /// blocks are allowed.
 inline constexpr text<3> extent_not_divisible{
     "dim '{dim}' promises to divide evenly over {parts} devices, but its extent is {got}"};
+/// mend: Call `grid.set_blocks(dim, sizes)` before the first tensor with the dim.
+inline constexpr text<2> blocks_missing{"dim '{dim}' has the blocks '{blocks}', for which the grid was given no sizes",
+                                        {"dim", "blocks"}};
+/// mend: Sizes of blocks add up to the extent of the dim. A dim with another extent needs another name of blocks.
+inline constexpr text<4> blocks_sum{
+    "dim '{dim}' has extent {extent}, but the sizes of its blocks '{blocks}' add up to {sum}",
+    {"dim", "extent", "blocks", "sum"}};
+/// mend: Give as many sizes as there are devices along the dim, or a multiple, or a divisor of that number.
+inline constexpr text<4> blocks_parts{
+    "dim '{dim}' is sharded over {parts} devices, but its blocks '{blocks}' have {sizes} sizes",
+    {"dim", "parts", "blocks", "sizes"}};
+/// mend: Copy within one communicator, or `rename` the dim to one with equal blocks before.
+inline constexpr text<1> bridge_blocks{
+    "dim '{dim}' has blocks of given sizes, which a copy over a bridge does not know"};
 /// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
 /// `one_hot` and for the parts of a `split`.
 inline constexpr text<1> extent_unknown{

@@ -179,6 +179,16 @@ inline bool countable(indexed_span<const std::int64_t> extents, element e) {
   return true;
 }
 
+/// Throws where the blocks of a dim are not those of a tensor.
+[[gnu::cold]] inline void check_blocks(const dim_ref& dim, const block_table* given, std::int64_t extent,
+                                       std::int64_t parts) {
+  if (given == nullptr) raise<shape_error>(wording::blocks_missing(dim.name, dim.blocks));
+  if (given->begins.back() != extent)
+    raise<shape_error>(wording::blocks_sum(dim.name, extent, dim.blocks, given->begins.back()));
+  if (given->count() % parts != 0 && parts % given->count() != 0)
+    raise<shape_error>(wording::blocks_parts(dim.name, parts, dim.blocks, given->count()));
+}
+
 /// What the ranks tell each other when a tensor is made: the largest and, negated, the smallest of every number; the
 /// lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
@@ -199,7 +209,8 @@ class shard_agreement {
   }
   void reach(grid_state& on) { on.largest(mine_, all_, told, everyone_); }
   /// Throws where the extents differ between ranks or do not fit the dims.
-  [[gnu::cold]] void check_extents(const spec& s, const layout& where, const axis_sizes& sizes) const {
+  [[gnu::cold]] void check_extents(const spec& s, const layout& where, const grid_state& on) const {
+    const axis_sizes& sizes = on.sizes();
     const std::int64_t rank = std::ssize(s.dims);
     if (all_[0] != rank || -all_[fields] != rank)
       raise<shape_error>(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
@@ -210,8 +221,9 @@ class shard_agreement {
       if (most < 0) raise<shape_error>(wording::extent_negative(dim.name, most));
       if (dim.extent != dynamic && dim.extent != most)
         raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, most));
-      if (const std::int64_t parts = sizes.product(where[i]); dim.divisible && most % parts != 0)
-        raise<shape_error>(wording::extent_not_divisible(dim.name, parts, most));
+      const std::int64_t parts = sizes.product(where[i]);
+      if (dim.divisible && most % parts != 0) raise<shape_error>(wording::extent_not_divisible(dim.name, parts, most));
+      if (!dim.blocks.empty()) check_blocks(dim, on.blocks_of(dim.blocks), most, parts);
     }
   }
   bool any_constants() const { return all_[first_kind + 1] >= 0; }
@@ -272,7 +284,10 @@ class shard_agreement {
   bool allocated = true, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
   for (std::int64_t n : extents) usable = usable && n >= 0;
   if (usable) {
-    for (std::size_t i = 0; i < extents.size(); ++i) t.global[i] = extents[i];
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      t.global[i] = extents[i];
+      t.global.given[i] = on.blocks_of(s.dims[i].dim, extents[i]);
+    }
     if (on.active()) t.held = box_of(t.global, where, on.here(), on.sizes());
     t.held.rank = t.global.rank;
     t.local = t.held.extents();
@@ -285,7 +300,7 @@ class shard_agreement {
   }
   detail::shard_agreement all(extents, misfit, kind, allocated ? 0 : t.bytes(), on.everyone());
   all.reach(on);
-  all.check_extents(s, where, on.sizes());
+  all.check_extents(s, where, on);
   if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());
   all.check_memory(t);
   all.check_views(on, s, misfit);
