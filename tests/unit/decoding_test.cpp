@@ -8,9 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLEAVE_SOURCE {
@@ -62,6 +65,41 @@ TEST(Decoding, SamplesAreAsLikelyAsTheirScoresSay) {
   EXPECT_NEAR(counted({.temperature = 1, .top_k = 2})[2], 4.0 / 9, 0.02);
   EXPECT_EQ(counted({.temperature = 1, .top_p = 0.8})[0], 0);
   EXPECT_NEAR(counted({.temperature = 1, .top_p = 0.4})[1], 1, 1e-9);
+}
+
+// The choice as it is defined: the tokens sorted, cut off by number and by share, and one of them drawn.
+std::int32_t chosen_of_all(const nn::sampling& how, const std::vector<float>& scores, std::mt19937_64& random) {
+  std::vector<std::pair<double, std::int32_t>> all;
+  for (const float s : scores)
+    all.emplace_back(-std::exp(static_cast<double>(s) / how.temperature), static_cast<std::int32_t>(all.size()));
+  std::sort(all.begin(), all.end());
+  if (how.top_k > 0) all.resize(std::min(all.size(), static_cast<std::size_t>(how.top_k)));
+  const auto total = [&] {
+    return std::accumulate(all.begin(), all.end(), 0.0, [](double sum, const auto& a) { return sum - a.first; });
+  };
+  std::size_t n = 0;
+  for (double kept = 0, most = how.top_p * total(); n < all.size() && kept < most; ++n) kept -= all[n].first;
+  all.resize(std::max(n, std::size_t{1}));
+  double at = static_cast<double>(random() >> 11) * 0x1p-53 * total();
+  for (const auto& [share, token] : all)
+    if ((at += share) < 0) return token;
+  return all.back().second;
+}
+TEST(Decoding, ChoosesAmongTheLikeliest) {
+  std::mt19937_64 random(3);
+  for (const nn::sampling how : {nn::sampling{.temperature = 1},
+                                 {.temperature = 0.7, .top_k = 5},
+                                 {.temperature = 1.5, .top_p = 0.9},
+                                 {.temperature = 2, .top_k = 300, .top_p = 0.4}})
+    for (int i = 0; i < 100; ++i) {
+      std::vector<float> scores;
+      // Several are equal.
+      for (int w = 0; w < 200; ++w) scores.push_back(0.25F * static_cast<float>(random() % 32));
+      std::mt19937_64 same = random;
+      const std::int32_t token = how.choose(scores, random);
+      EXPECT_EQ(token, chosen_of_all(how, scores, same)) << how.temperature << " " << i;
+      EXPECT_EQ(random, same);
+    }
 }
 
 // Searches for texts after prompts, whose models are shifted against each other.

@@ -52,33 +52,52 @@ struct sampling {
   /// The next token, by the scores of all and the tokens before it.
   std::int32_t choose(std::span<const float> given, std::mt19937_64& random,
                       std::span<const std::int32_t> so_far = {}) const {
-    std::vector<float> scores(given.begin(), given.end());
-    penalize_repetition(scores, so_far, repetition);
+    std::vector<float> changed;
+    std::span<const float> scores = given;
+    if (repetition != 1) {
+      changed.assign(given.begin(), given.end());
+      penalize_repetition(changed, so_far, repetition);
+      scores = changed;
+    }
     const auto most = std::max_element(scores.begin(), scores.end());
     if (temperature == 0) return static_cast<std::int32_t>(most - scores.begin());
     std::vector<double> shares(scores.size());
+    double total = 0;
     for (std::size_t i = 0; i < scores.size(); ++i)
-      shares[i] = std::exp(static_cast<double>(scores[i] - *most) / temperature);
+      total += shares[i] = std::exp(static_cast<double>(scores[i] - *most) / temperature);
+    // The likeliest tokens first, and of equal ones the lower. A heap has sorted as many of them as were asked for:
+    // few, if few have most of the share.
     std::vector<std::int32_t> order(scores.size());
     std::iota(order.begin(), order.end(), 0);
     const auto share = [&](std::int32_t i) { return shares[static_cast<std::size_t>(i)]; };
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return share(a) > share(b); });
-    if (top_k > 0 && top_k < std::ssize(order)) order.resize(static_cast<std::size_t>(top_k));
-    double total = 0;
-    for (const std::int32_t i : order) total += share(i);
+    const auto later = [&](std::int32_t a, std::int32_t b) {
+      return share(a) != share(b) ? share(a) < share(b) : a > b;
+    };
+    std::make_heap(order.begin(), order.end(), later);
+    std::size_t sorted = 0;
+    const auto likeliest = [&](std::size_t n) {
+      while (sorted <= n) std::pop_heap(order.begin(), order.end() - static_cast<std::ptrdiff_t>(sorted++), later);
+      return order[order.size() - 1 - n];
+    };
+    std::size_t left = order.size();
+    if (top_k > 0 && top_k < std::ssize(order)) {
+      left = static_cast<std::size_t>(top_k);
+      total = 0;
+      for (std::size_t n = 0; n < left; ++n) total += share(likeliest(n));
+    }
     if (top_p < 1) {
       double kept = 0;
       std::size_t n = 0;
-      while (n < order.size() && kept < top_p * total) kept += share(order[n++]);
-      order.resize(std::max(n, std::size_t{1}));
+      while (n < left && kept < top_p * total) kept += share(likeliest(n++));
+      left = std::max(n, std::size_t{1});
       total = kept;
     }
     double at = static_cast<double>(random() >> 11) * 0x1p-53 * total;
-    for (const std::int32_t i : order)
-      if ((at -= share(i)) < 0) return i;
+    for (std::size_t n = 0; n < left; ++n)
+      if ((at -= share(likeliest(n))) < 0) return likeliest(n);
     // Rounded sums may leave a rest, which no token without a share gets.
-    while (order.size() > 1 && share(order.back()) == 0) order.pop_back();
-    return order.back();
+    while (left > 1 && share(likeliest(left - 1)) == 0) --left;
+    return likeliest(left - 1);
   }
 };
 
