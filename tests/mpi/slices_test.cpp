@@ -205,7 +205,7 @@ void check_vector_products() {
   for (const std::int64_t m : {1, 3, 16, 130})
     for (const std::int64_t k : {0, 1, 15, 64, 131})
       for (const bool transposed : {false, true})
-        for (const bool on_left : {false, true})
+        for (const auto& [on_left, shared] : {std::pair(false, true), std::pair(true, false), std::pair(true, true)})
           for (const T beta : {T(0), T(2)}) {
             const std::int64_t rows = transposed ? k : m, columns = transposed ? m : k, leading = columns + 3;
             std::vector<T> matrix(static_cast<std::size_t>(rows * leading + 1), T(99)),
@@ -220,8 +220,11 @@ void check_vector_products() {
             // y = matrix x, or its transpose y^T = x^T matrix^T.
             const cleave::matrix_ref left{matrix.data(), leading, transposed},
                 right{matrix.data(), leading, !transposed};
-            if (on_left) cleave::run_vector_product<T>(m, 1, k, left, {x.data(), 1, false}, y.data(), 1, T(3), beta);
-            else cleave::run_vector_product<T>(1, m, k, {x.data(), k, false}, right, y.data(), m, T(3), beta);
+            const cleave::matrix_ref across{x.data(), on_left ? 1 : k, false};
+            using product = cleave::vector_product<T>;
+            const product all = on_left ? product(m, 1, k, left, across, y.data(), 1, T(3), beta)
+                                        : product(1, m, k, across, right, y.data(), m, T(3), beta);
+            all.run(shared);
             for (std::int64_t i = 0; i < m; ++i) {
               double want = static_cast<double>(beta) * 0.25;
               for (std::int64_t l = 0; l < k; ++l)

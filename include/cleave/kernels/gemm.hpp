@@ -158,9 +158,6 @@ struct plain_gemm_functor {
 
 namespace detail {
 
-/// Multiplications that are worth a thread of their own.
-inline constexpr std::int64_t least_of_thread = tuned_size(1 << 13, 16);
-
 /// A factor of a product as one of its elements; products of others than real floating-point numbers are not scaled.
 template <class T>
 T factor_of(double x) {
@@ -173,14 +170,16 @@ template <class T>
 void multiply(const bound_gemm& g, const void* left, const void* right, void* result) {
   const auto& [a, b, c] = g.array;
   const T alpha = factor_of<T>(g.alpha), beta = factor_of<T>(g.beta);
+  const matrix_ref first{left, a.leading, a.transposed}, second{right, b.leading, b.transposed};
   if constexpr (on_host && has_vector_products<T>)
-    if (is_vector_product<T>(g.m, g.n, g.k))
-      return run_vector_product<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed},
-                                   as<T>(result), c.leading, alpha, beta);
+    if (g.m == 1 || g.n == 1) {
+      const vector_product<T> all(g.m, g.n, g.k, first, second, as<T>(result), c.leading, alpha, beta);
+      if (const bool small = is_vector_product<T>(g.m, g.n, g.k); small || (all.by_rows && all.rows >= many_rows))
+        return all.run(!small || std::ssize(c.offset) == 1);
+    }
   if constexpr (has_library_gemm<T>)
     if (g.k > 0 && library_takes({g.m, g.n, g.k, a.leading, b.leading, c.leading}))
-      return gemm_call<T>(g.m, g.n, g.k, {left, a.leading, a.transposed}, {right, b.leading, b.transposed},
-                          as<T>(result), c.leading, alpha, beta);
+      return gemm_call<T>(g.m, g.n, g.k, first, second, as<T>(result), c.leading, alpha, beta);
   const auto row = [](const bound_gemm::operand& o) { return o.transposed ? 1 : o.leading; };
   const auto column = [](const bound_gemm::operand& o) { return o.transposed ? o.leading : 1; };
   launch("cleave gemm", g.m * g.n,

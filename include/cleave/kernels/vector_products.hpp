@@ -5,6 +5,7 @@
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/wide.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -29,12 +30,18 @@ inline constexpr bool has_vector_products = std::is_same_v<T, float> || std::is_
 template <class T>
 inline constexpr bool has_vector_products = false;
 #endif
-/// The most elements of a matrix for which this code is used; larger ones are left to the threads of a library.
-inline constexpr std::int64_t most_of_vector_product = std::int64_t{1} << 18;
+/// The most elements of a matrix for which this code is used; larger ones are left to the threads of a library, except
+/// those of many contiguous rows.
+inline constexpr std::int64_t most_of_vector_product = tuned_size(1 << 18, 64), many_rows = tuned_size(256, 2);
+/// Multiplications that are worth a thread of their own.
+inline constexpr std::int64_t least_of_thread = tuned_size(1 << 13, 16);
+
+/// result[i] = alpha * sum over l of matrix(i, l) * vector[l] + beta * result[i].
+template <class T>
+struct vector_product;
 
 #if defined(CLEAVE_X86_VECTORS)
 
-/// result[i] = alpha * sum over l of matrix(i, l) * vector[l] + beta * result[i].
 template <class T>
 struct vector_product {
   const T* matrix;
@@ -48,62 +55,82 @@ struct vector_product {
   std::int64_t vector_stride, result_stride;
   T alpha, beta;
 
-  void run() const {
-    std::int64_t i = 0;
+  /// The row-major product c = alpha a b + beta c of an m x k matrix and a k x n one, of which m or n is 1.
+  vector_product(std::int64_t m, std::int64_t n, std::int64_t k, const matrix_ref& a, const matrix_ref& b, T* c,
+                 std::int64_t c_leading, T by, T by_old)
+      : matrix(as<T>(n == 1 ? a.at : b.at)), vector(as<T>(n == 1 ? b.at : a.at)), result(c), rows(n == 1 ? m : n),
+        depth(k), leading(n == 1 ? a.leading : b.leading), by_rows(n == 1 ? !a.transposed : b.transposed),
+        vector_stride(n == 1         ? (b.transposed ? 1 : b.leading)
+                      : a.transposed ? a.leading
+                                     : 1),
+        result_stride(n == 1 ? c_leading : 1), alpha(by), beta(by_old) {}
+
+  /// If `shared`, threads share the results.
+  void run(bool shared) const { shared ? launch("cleave gemv", (rows + grain() - 1) / grain(), *this) : run(0, rows); }
+  void operator()(std::int64_t unit) const { run(unit * grain(), std::min(rows, (unit + 1) * grain())); }
+
+ private:
+  using wide = detail::wide<T>;
+  static constexpr std::int64_t lanes = detail::wide_bytes / std::int64_t{sizeof(T)}, columns = 8 * lanes;
+  /// Vectors of sums: several, since each waits for its last addition, and since reads are then adjacent.
+  static constexpr int chains = 4;
+
+  /// Results that are worth a thread: of columns whole vectors of them.
+  std::int64_t grain() const {
+    const std::int64_t step = by_rows ? 2 : columns;
+    return (least_of_thread / std::max<std::int64_t>(depth, 1) / step + 1) * step;
+  }
+  /// The results `i` to `end`.
+  void run(std::int64_t i, std::int64_t end) const {
     if (by_rows) {
-      for (; i < rows; ++i) put(i, row_sum(matrix + i * leading));
+      for (; i + 2 <= end; i += 2) add_rows<2>(i);
+      if (i < end) add_rows<1>(i);
     } else {
-      for (; i + most_columns * lanes <= rows; i += most_columns * lanes) add_columns<most_columns>(i);
-      for (; i + lanes <= rows; i += lanes) add_columns<1>(i);
-      for (; i < rows; ++i) {
+      for (; i + columns <= end; i += columns) add_columns<8>(i);
+      for (; i + lanes <= end; i += lanes) add_columns<1>(i);
+      for (; i < end; ++i) {
         T sum = T(0);
         for (std::int64_t l = 0; l < depth; ++l) sum += matrix[l * leading + i] * vector[l * vector_stride];
         put(i, sum);
       }
     }
   }
-
- private:
-  using wide = detail::wide<T>;
-  static constexpr std::int64_t lanes = detail::wide_bytes / std::int64_t{sizeof(T)};
-  /// Vectors of sums: several, since each waits for its last addition, and since reads are then adjacent.
-  static constexpr int chains = 4, most_columns = 8;
-
-  static void load(wide& to, const T* from) { std::memcpy(&to, from, sizeof(wide)); }
   void put(std::int64_t i, T sum) const {
     T& to = result[i * result_stride];
     to = beta == T(0) ? alpha * sum : alpha * sum + beta * to;
   }
-  /// The partial sums are added in a fixed order.
-  T row_sum(const T* row) const {
-    T parts[lanes] = {}, rest = T(0);
+  /// Some rows, which share the reads of the vector. The partial sums of each are added in a fixed order.
+  template <int Rows>
+  void add_rows(std::int64_t first) const {
+    const T* const row = matrix + first * leading;
+    T parts[Rows][lanes] = {}, rest[Rows] = {};
     std::int64_t l = 0;
     if (vector_stride == 1) {
-      wide sums[chains] = {};
+      wide sums[Rows][chains] = {};
       for (; l + chains * lanes <= depth; l += chains * lanes)
-        for (int c = 0; c < chains; ++c) add_product(sums[c], row + l + c * lanes, vector + l + c * lanes);
-      for (; l + lanes <= depth; l += lanes) add_product(sums[0], row + l, vector + l);
-      const wide all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-      std::memcpy(parts, &all, sizeof parts);
+        for (int i = 0; i < Rows * chains; ++i)
+          add_product(sums[i % Rows][i / Rows], row + i % Rows * leading, vector, l + i / Rows * lanes);
+      for (; l + lanes <= depth; l += lanes)
+        for (int r = 0; r < Rows; ++r) add_product(sums[r][0], row + r * leading, vector, l);
+      for (int r = 0; r < Rows; ++r) {
+        const wide all = (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);
+        std::memcpy(parts[r], &all, sizeof parts[r]);
+      }
     }
-    for (; l < depth; ++l) rest += vector[l * vector_stride] * row[l];
-    return sum_of<lanes>(parts) + rest;
-  }
-  /// Of numbers that the compiler keeps in registers, since it knows how many there are.
-  template <std::int64_t Count>
-  static T sum_of(const T* parts) {
-    if constexpr (Count == 1) {
-      return parts[0];
-    } else {
-      T halves[Count / 2];
-      for (std::int64_t j = 0; j < Count / 2; ++j) halves[j] = parts[j] + parts[j + Count / 2];
-      return sum_of<Count / 2>(halves);
+    for (; l < depth; ++l)
+      for (int r = 0; r < Rows; ++r) rest[r] += vector[l * vector_stride] * row[r * leading + l];
+    for (int r = 0; r < Rows; ++r) {
+      for (std::int64_t n = lanes / 2; n > 0; n /= 2)
+        for (std::int64_t j = 0; j < n; ++j) parts[r][j] += parts[r][j + n];
+      put(first + r, parts[r][0] + rest[r]);
     }
   }
-  static void add_product(wide& sum, const T* a, const T* b) {
+  /// Prefetches what comes some rows later, which processors do too late.
+  static void add_product(wide& sum, const T* a, const T* b, std::int64_t at) {
+    prefetch_line(a + at + 8192 / sizeof(T));
     wide x, y;
-    load(x, a);
-    load(y, b);
+    std::memcpy(&x, a + at, sizeof x);
+    std::memcpy(&y, b + at, sizeof y);
     sum += x * y;
   }
   /// As many results as vectors have lanes, some times.
@@ -115,7 +142,7 @@ struct vector_product {
       const T x = vector[l * vector_stride];
       for (int v = 0; v < Vectors; ++v) {
         wide y;
-        load(y, from + v * lanes);
+        std::memcpy(&y, from + v * lanes, sizeof y);
         sums[v] += x * y;
       }
     }
@@ -127,28 +154,10 @@ struct vector_product {
 
 #endif
 
-/// Whether the row-major product of an m x k matrix and a k x n one is one of a vector that this code takes.
+/// Whether the row-major product of an m x k matrix and a k x n one is one of a vector that one thread computes.
 template <class T>
 constexpr bool is_vector_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return has_vector_products<T> && (m == 1 || n == 1) && m * n * k <= most_of_vector_product;
-}
-
-/// That product, c = alpha a b + beta c.
-template <class T>
-void run_vector_product([[maybe_unused]] std::int64_t m, [[maybe_unused]] std::int64_t n,
-                        [[maybe_unused]] std::int64_t k, [[maybe_unused]] const matrix_ref& a,
-                        [[maybe_unused]] const matrix_ref& b, [[maybe_unused]] T* c,
-                        [[maybe_unused]] std::int64_t leading, [[maybe_unused]] T alpha, [[maybe_unused]] T beta) {
-#if defined(CLEAVE_X86_VECTORS)
-  const T *const left = as<T>(a.at), *const right = as<T>(b.at);
-  if (n == 1)
-    vector_product<T>{left,    right, c,   m, k, a.leading, !a.transposed, b.transposed ? 1 : b.leading,
-                      leading, alpha, beta}
-        .run();
-  else
-    vector_product<T>{right, left, c, n, k, b.leading, b.transposed, a.transposed ? a.leading : 1, 1, alpha, beta}
-        .run();
-#endif
 }
 
 }} // namespace cleave::v0
