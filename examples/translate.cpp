@@ -3,7 +3,8 @@
 //
 // An encoder and a decoder (Vaswani et al. 2017) that translate numbers from German to English, byte by byte:
 // dreiundvierzig is forty three. The parallel text is generated, an eighth of it is held out, and a beam search
-// translates some of that at the end. Heads and hidden units are sharded over `model`, sentences over `data`.
+// translates some of that at the end, token by token, with a cache of keys and values. Heads and hidden units are
+// sharded over `model`, sentences over `data`.
 //
 //   mpirun -n 4 translate [--mesh 2x2] [--steps 600] [--say dreiundvierzig]
 #include "byte_tokens.hpp"
@@ -21,9 +22,11 @@
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/schedule.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace translate {
 
@@ -58,18 +61,19 @@ using State = cleave::optim::adam_state<Parameters, Scalar>;
 using Sentences = cleave::tensor<std::int32_t, layout.activations(batch, place)>;
 using Translations = cleave::tensor<std::int32_t, layout.activations(batch, position)>;
 using NextWords = cleave::tensor<float, layout.activations(batch, vocabulary)>;
+using Memory = cleave::tensor<float, layout.activations(batch, place, embed)>;
+using Cache = nn::kv_cache<cleave::tensor<float, layout.activations(layer, batch, source, heads, head)>>;
+using Rows = cleave::tensor<std::int32_t, layout.activations(batch)>;
 
 constexpr auto pin = [](const auto& v) { return constrain(v, layout.activations); };
 /// Embeddings of tokens and of where they are.
-constexpr auto embedded = [](const auto& p, const auto& tokens, const auto& along) {
+constexpr auto embedded = [](const auto& p, const auto& tokens, const auto& along, const auto& start) {
   const auto x = nn::embedding(p.words, tokens, vocabulary);
-  return pin(x + 0.1 * nn::sinusoidal(x, iota(x, along), embed));
+  return pin(x + 0.1 * nn::sinusoidal(x, iota<std::int32_t>(x, along) + start, embed));
 };
-/// The scores of the tokens that may follow each position of a translation: [batch, position, vocabulary].
-constexpr auto scores = [](const auto& p, const auto& sentences, const auto& begun) {
-  // Whether there is a token at a place.
-  const auto is_there = sentences != byte_tokens::pad;
-  const auto is_seen = rename(is_there, place, seen);
+/// The sentences as the decoder sees them: [batch, place, embed].
+constexpr auto memory_of = [](const auto& p, const auto& sentences) {
+  const auto is_seen = rename(sentences != byte_tokens::pad, place, seen);
   const auto self = [&](const auto& x, const auto& w) {
     const auto mask = [&](const auto&, const auto&) { return is_seen; };
     const nn::self_attention_options o{nn::all_scores{}, mask, pin};
@@ -77,27 +81,35 @@ constexpr auto scores = [](const auto& p, const auto& sentences, const auto& beg
                                       {place, seen, head}, o, heads);
     return with_feed_forward<layout>(pin(x + a), w);
   };
-  const auto memory = nn::layer_norm(nn::blocks(layout, layer, embedded(p, sentences, place), p.encoder, self),
-                                     p.after_encoder, embed);
-  const auto crossed = [&](const auto& x, const auto& w) {
-    const auto mask = [&](const auto&, const auto&) { return is_there; };
-    const nn::self_attention_options o{nn::all_scores{}, mask, pin};
-    const auto h = with_attention<layout>(x, w.own);
-    const auto a = nn::cross_attention(nn::layer_norm(h, w.before_crossing, embed), memory, w.crossing, embed,
-                                       {position, place, head}, o, heads);
-    return with_feed_forward<layout>(pin(h + a), w.own);
+  return nn::layer_norm(nn::blocks(layout, layer, embedded(p, sentences, place, 0), p.encoder, self), p.after_encoder,
+                        embed);
+};
+/// The rest of a layer of the decoder, after its attention to the translation.
+constexpr auto crossed = [](const auto& h, const auto& w, const auto& memory, const auto& sentences) {
+  const auto mask = [&](const auto&, const auto&) { return sentences != byte_tokens::pad; };
+  const nn::self_attention_options o{nn::all_scores{}, mask, pin};
+  const auto a = nn::cross_attention(nn::layer_norm(h, w.before_crossing, embed), memory, w.crossing, embed,
+                                     {position, place, head}, o, heads);
+  return with_feed_forward<layout>(pin(h + a), w.own);
+};
+constexpr auto scores_of = [](const auto& p, const auto& x) {
+  return nn::unembedding(nn::layer_norm(x, p.at_the_end, embed), p.words, embed);
+};
+/// The scores of the tokens that may follow each position of a translation: [batch, position, vocabulary].
+constexpr auto scores = [](const auto& p, const auto& sentences, const auto& begun) {
+  const auto memory = memory_of(p, sentences);
+  const auto layer_of = [&](const auto& x, const auto& w) {
+    return crossed(with_attention<layout>(x, w.own), w, memory, sentences);
   };
-  const auto end = nn::layer_norm(nn::blocks(layout, layer, embedded(p, begun, position), p.decoder, crossed),
-                                  p.at_the_end, embed);
-  return nn::unembedding(end, p.words, embed);
+  return scores_of(p, nn::blocks(layout, layer, embedded(p, begun, position, 0), p.decoder, layer_of));
 };
 constexpr cleave::function loss([](const auto& p, const auto& sentences, const auto& begun, const auto& next) {
   const auto each = nn::cross_entropy(scores(p, sentences, begun), next, vocabulary, cleave::ignore{byte_tokens::pad});
   return weighted_mean(each, next != byte_tokens::pad);
 });
-template <class Body>
+template <std::int64_t Positions = 32, class Body>
 constexpr auto planned(Body body) {
-  return cleave::with(cleave::function(body), cleave::expect<batch, 32>{}, cleave::expect<position, 32>{},
+  return cleave::with(cleave::function(body), cleave::expect<batch, 32>{}, cleave::expect<position, Positions>{},
                       cleave::expect<place, 32>{}, cleave::expect<seen, 32>{}, cleave::expect<source, 32>{},
                       cleave::expect<layer, 2>{}, cleave::expect<embed, 48>{}, cleave::expect<heads, 4>{},
                       cleave::expect<head, 12>{}, cleave::expect<hidden, 96>{}, cleave::expect<vocabulary, 259>{});
@@ -109,6 +121,25 @@ constexpr auto step = planned([](const auto& p, const auto& state, const auto& s
   return std::tuple_cat(cleave::optim::adam(p, state, cleave::optim::clip_by_global_norm(slope, 1.0), rate, options),
                         std::tuple(value));
 });
+constexpr auto encoded = planned([](const auto& p, const auto& sentences) { return memory_of(p, sentences); });
+/// Reads the token at index `start` of each translation: the scores of the next one, and the cache.
+constexpr auto decode = planned<1>([](const auto& p, const auto& memory, const auto& sentences, const auto& token,
+                                      const auto& so_far, const auto& start) {
+  const auto layer_of = [&](const auto& x, const auto& stacked) {
+    const auto& [w, cache] = stacked;
+    const nn::self_attention_options o{nn::all_scores{}, nn::no_mask{}, pin};
+    const auto [a, filled] = nn::self_attention(nn::layer_norm(x, w.own.before_attention, embed), w.own.attention,
+                                                embed, {position, source, head}, o, cache, start, heads);
+    return std::pair(cleave::value(crossed(pin(x + a), w, memory, sentences)), filled);
+  };
+  const cleave::value first = embedded(p, token, position, start);
+  const auto [end, filled] = scan(layer, first, std::pair(p.decoder, so_far), layer_of);
+  return std::tuple(sum(scores_of(p, end), position), filled); // of one position
+});
+constexpr cleave::function reordered([](const auto& cache, const auto& from) {
+  return nn::reordered(cache, batch, from);
+});
+/// The same scores without a cache: those after position `at`.
 constexpr auto after = planned([](const auto& p, const auto& sentences, const auto& begun, const auto& at) {
   return gather(scores(p, sentences, begun), position, at);
 });
@@ -160,26 +191,51 @@ constexpr std::string_view usage =
     "  --steps N    steps of training (600)\n"
     "  --rate X     highest rate of learning (0.004)\n"
     "  --beams N    translations that are followed at a time (4)\n"
+    "  --check      compares each score with that of the full forward pass, and fails if they differ by 1e-4\n"
     "  --seed N     of weights and of the order of the sentences (1)\n"
     "  --log FILE   writes step, loss and seconds as CSV, line by line\n"
     "  --plan       prints what a step communicates, with its bytes\n";
 
-/// The likeliest translation.
-std::string translated(const cleave::grid& grid, const Parameters& p, const std::string& text, std::int64_t beams) {
+/// The likeliest translation. If it `checks`, an error if the scores differ from those of the full forward pass.
+std::string translated(const cleave::grid& grid, const Parameters& p, const std::string& text, std::int64_t beams,
+                       bool checks) {
+  const auto sizes = p.decoder.own.attention.query.extents();
   Sentences sentences(grid, {beams, room});
-  Translations begun(grid, {beams, room});
-  NextWords next(grid, {beams, byte_tokens::count});
+  Memory memory(grid, {beams, room, sizes[1]});
+  Translations token(grid, {beams, 1}), begun(grid, {beams, room});
+  NextWords next(grid, {beams, byte_tokens::count}), full(grid, {beams, byte_tokens::count});
+  Rows from(grid, {beams});
+  auto cache = nn::make_parameters<Cache>(grid, {layer = sizes[0], batch = beams, source = room, heads = sizes[2],
+                                                 head = sizes[3]});
   sentences.fill_by([&](const auto& at) { return token_at(text, at[1]); });
-  std::vector<std::string> rows(cleave::as_size(beams));
+  memory = encoded(p, sentences);
+  std::vector<std::vector<std::int32_t>> rows(cleave::as_size(beams), {byte_tokens::begin});
   nn::beam_search search(1, {.beams = beams, .steps = room - 1, .end = byte_tokens::end, .length_penalty = 0.6});
-  for (std::int32_t length = 0;; ++length) {
-    begun.fill_by([&](const auto& at) { return token_at(rows[cleave::as_size(at[0])], at[1] - 1); });
-    next = after(p, sentences, begun, length);
-    search.advance(next.to_global());
+  for (std::int32_t start = 0;; ++start) {
+    token.fill_by([&](const auto& at) { return rows[cleave::as_size(at[0])].back(); });
+    decode(p, memory, sentences, token, cache, start).into(next, cache);
+    const std::vector<float> scores = next.to_global();
+    if (checks) {
+      begun.fill_by([&](const auto& at) {
+        return at[1] > start ? byte_tokens::pad : rows[cleave::as_size(at[0])][cleave::as_size(at[1])];
+      });
+      full = after(p, sentences, begun, start);
+      const std::vector<float> wanted = full.to_global();
+      for (std::size_t i = 0; i < scores.size(); ++i)
+        if (!(std::fabs(scores[i] - wanted[i]) <= 1e-4F * std::max(1.0F, std::fabs(wanted[i]))))
+          throw std::runtime_error("the score of token " + std::to_string(i % byte_tokens::count) + " is " +
+                                   std::to_string(scores[i]) + " with the cache and " + std::to_string(wanted[i]) +
+                                   " without");
+    }
+    search.advance(scores);
     if (search.done()) return byte_tokens::text(search.texts(0)[0].tokens);
-    const std::vector<std::string> before = rows;
-    for (std::size_t r = 0; r < rows.size(); ++r)
-      rows[r] = before[cleave::as_size(search.parents()[r])] + static_cast<char>(search.tokens()[r]);
+    const std::vector<std::vector<std::int32_t>> before = rows;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      rows[r] = before[cleave::as_size(search.parents()[r])];
+      rows[r].push_back(search.tokens()[r]);
+    }
+    from.fill_by([&](const auto& at) { return search.parents()[cleave::as_size(at[0])]; });
+    reordered(cache, from).into(cache);
   }
 }
 
@@ -190,7 +246,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   const double rate = given.number("--rate", 0.004);
   const auto seed = given.number_or_zero("--seed", std::uint64_t{1});
   const std::string log_path = given.text("--log");
-  const bool shows_plan = given.flag("--plan");
+  const bool shows_plan = given.flag("--plan"), checks = given.flag("--check");
   std::vector<sentence_pair> asked;
   for (std::string t = given.text("--say"); !t.empty(); t = given.text("--say")) asked.push_back({t, ""});
   const std::array<long, 2> shape = examples::mesh_of(given.sizes("--mesh"), ranks);
@@ -260,7 +316,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   shown.leave();
   if (speaks) std::printf("%s\n", losses.drawn("loss").c_str());
   for (const sentence_pair& s : asked) {
-    const std::string found = translated(grid, p, s.german, beams);
+    const std::string found = translated(grid, p, s.german, beams, checks);
     if (speaks)
       std::printf("%s: %s%s\n", s.german.c_str(), found.c_str(),
                   s.english.empty() || s.english == found ? "" : (" (" + s.english + ")").c_str());
