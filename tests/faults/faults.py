@@ -166,8 +166,8 @@ expression(f, "(block.end - 1) * m.stride + m.offset.constant + m.dilation + 1",
 expression(f, "all != here ? 1 : 0", "0", "unit:Prices.*")
 statement(f, "c.bytes *= size_of(r.type.element);")
 f = "cost/node_price.hpp"
-statement(f, "if ((a.copies.at[j].word & ~layout::dims_mask) != 0) continue;", "", "unit:Search.*")
-statement(f, "if (other < best) best = other;", "", "oracle")
+statement(f, "const bool partial = (copies[i].word & ~layout::dims_mask) != 0;", "const bool partial = false;")
+expression(f, "std::min(price[k], reshard_price(m, u, copies[i], copies[k]))", "price[k]", "unit:MovesNoMoreThanGspmd.*")
 expression(f, "m.weight.at[v] * *known", "*known", "unit:Search.*")
 expression(f, "m.weight.at[u] * m.cache.score(m.kind.at[u], from, to)", "m.cache.score(m.kind.at[u], from, to)", "oracle")
 expression(f, "m.rule.repeat > 0 && total > a.allowed_flops * (1 + m.limits.equal_work)", "false", "oracle")

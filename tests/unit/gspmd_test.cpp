@@ -466,6 +466,23 @@ TEST(MovesNoMoreThanGspmd, AnOperandThatIsReadTwiceIsMovedOnce) {
   const auto repeated = [&](values v) { return concat(thrice, piece(v[0], row), piece(v[0], row), piece(v[0], row)); };
   EXPECT_EQ(bytes_of(repeated, {laid_out({{row, {x, y}}})}, laid_out({{thrice}})), 24 * 8 * 7 / 8);
 }
+TEST(MovesNoMoreThanGspmd, AWholeCopyIsMadeBeforeItsSlices) {
+  // Two results, one of them a part of the other, in either order.
+  const spec parts = laid_out({{row, {x, y}}, {column}}), fewer = laid_out({{row}, {column, {y}}});
+  for (const bool first : {false, true}) {
+    recorder in(parts.mesh);
+    const value v = in.input(element::f64, parts);
+    for (const bool all : {first, !first}) in.output(v, element::f64, all ? laid_out({{row}, {column}}) : fewer);
+    const graph g = in.take();
+    const sizes at = sizes_for(g);
+    EXPECT_EQ(bytes(partition(g, at, policy::bytes_first(1)), at), 24 * 16 * 8 * 7 / 8);
+  }
+}
+TEST(MovesNoMoreThanGspmd, TheOnlyElementOfASliceHasIndex0) {
+  const dim_ref one{"one", 1};
+  const auto order = [&](values v) { return cast<double>(argsort(broadcast(v[0], row, one), one)); };
+  EXPECT_EQ(bytes_of(order, {laid_out({{row, {x, y}}})}, laid_out({{row}, {one}})), 0);
+}
 TEST(MovesNoMoreThanGspmd, AnEmptyDimHasNoOtherEnd) {
   // Windows of a dim without elements have only what is outside, which is 0 for every border.
   const dim_ref to{"to", 2}, at{"at", 3};

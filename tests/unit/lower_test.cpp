@@ -53,7 +53,7 @@ struct lowered {
     chosen = choose(g, at, rule);
     ASSERT_TRUE(chosen.found.ok());
   }
-  assigned_graph assigned() const { return {g, chosen.by_node, chosen.factors, at, rule}; }
+  assigned_graph assigned() const { return {g, chosen.by_node, chosen.factors, at, rule, chosen.copies}; }
   partitioned split() const { return split_values(assigned()); }
   storage_plan place_all(const partitioned& p, const fusion& f) const { return place(assigned(), p, f); }
   emitted emit_all() const {

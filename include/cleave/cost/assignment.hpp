@@ -64,6 +64,7 @@ struct assignment {
   indexed_vector<std::size_t> priced{};
   indexed_vector<double> new_prices{};
   indexed_vector<layout> copies{};
+  indexed_vector<double> copy_prices{};
   indexed_vector<strategy> candidates{};
   /// If accepted changes may be taken back: the previous state of the nodes.
   bool keeps_journal = false;
@@ -81,6 +82,7 @@ struct assignment {
     priced.assign(m.count + 1, 0);
     new_prices.assign(m.count, 0);
     copies.assign(m.most_copies, layout{});
+    copy_prices.assign(m.most_copies, 0);
   }
 };
 

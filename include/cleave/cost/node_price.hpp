@@ -4,6 +4,9 @@
 
 #include <cleave/cost/assignment.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace cleave { inline namespace v0 { namespace planner {
 
 /// The price of taking a value from one layout to another, as often as its node runs.
@@ -46,41 +49,53 @@ constexpr std::size_t find_copies(const cost_model& m, assignment& a, std::size_
   const bool through = (m.traits.at[u] & read_through) != 0;
   // Most readers need the same layout as the reader before them.
   std::uint64_t last = own.word;
-  for (std::uint32_t e = m.first_edge.at[u]; e < end; ++e) {
-    const std::uint64_t word = through ? needed(m, a, m.edges.at[e]).word : need[e].word;
-    if (word == last || word == own.word) continue;
-    last = word;
+  std::uint32_t e = m.first_edge.at[u], result = m.last_output.at[u];
+  while (e < end || result != 0) {
+    const bool reader = e < end;
+    const layout want = !reader ? asked_of(m, a, result - 1) : through ? needed(m, a, m.edges.at[e]) : need[e];
+    reader ? ++e : result = m.other_output.at[result - 1];
+    if (want.word == last || want.word == own.word) continue;
+    last = want.word;
     std::size_t i = 0;
-    while (i < found && copies[i].word != word) ++i;
-    if (i == found) copies[found++].word = word;
-  }
-  for (std::uint32_t result = m.last_output.at[u]; result != 0; result = m.other_output.at[result - 1]) {
-    const std::uint64_t word = asked_of(m, a, result - 1).word;
-    if (word == last || word == own.word) continue;
-    last = word;
-    std::size_t i = 0;
-    while (i < found && copies[i].word != word) ++i;
-    if (i == found) copies[found++].word = word;
+    while (i < found && copies[i].word != last) ++i;
+    if (i == found) copies[found++] = want;
   }
   return found;
 }
 
-/// The price of all copies of a value, each made from the cheapest layout that exists already.
+/// Puts the copies of a value in the order in which they are made, each from the cheapest layout that exists already:
+/// next always the one with which it and those after it cost least, as a whole value before its slices. Their price.
+constexpr double order_copies(const cost_model& m, assignment& a, std::size_t u, layout own, std::size_t found) {
+  layout* copies = a.copies.at;
+  double *price = a.copy_prices.at, total = 0;
+  for (std::size_t i = 0; i < found; ++i) price[i] = reshard_price(m, u, own, copies[i]);
+  const auto from = [&](std::size_t i, std::size_t k) {
+    const bool partial = (copies[i].word & ~layout::dims_mask) != 0;
+    return partial ? price[k] : std::min(price[k], reshard_price(m, u, copies[i], copies[k]));
+  };
+  for (std::size_t next = 0; next < found; ++next) {
+    std::size_t best = next;
+    double least = price[next];
+    for (std::size_t i = next; i < found; ++i) {
+      double sum = price[i];
+      for (std::size_t k = next; k < found && (i == next || sum < least); ++k)
+        if (k != i && price[k] > 0) sum += from(i, k);
+      if (i == next || sum < least) least = sum, best = i;
+    }
+    std::swap(copies[next], copies[best]);
+    std::swap(price[next], price[best]);
+    total += price[next];
+    for (std::size_t k = next + 1; k < found; ++k) price[k] = price[k] > 0 ? from(next, k) : 0;
+  }
+  return total;
+}
+/// The price of all copies of a value.
 constexpr double copies_price(const cost_model& m, assignment& a, std::size_t u) {
   if ((m.traits.at[u] & rematerialised) != 0) return 0;
   const layout own = produced(m, a, u);
   const std::size_t found = find_copies(m, a, u, own);
-  double total = 0;
-  for (std::size_t i = 0; i < found; ++i) {
-    double best = reshard_price(m, u, own, a.copies.at[i]);
-    for (std::size_t j = 0; j < i && best > 0; ++j) {
-      if ((a.copies.at[j].word & ~layout::dims_mask) != 0) continue;
-      const double other = reshard_price(m, u, a.copies.at[j], a.copies.at[i]);
-      if (other < best) best = other;
-    }
-    total += best;
-  }
-  return total;
+  if (found > 1) return order_copies(m, a, u, own, found);
+  return found == 0 ? 0 : reshard_price(m, u, own, a.copies.at[0]);
 }
 /// That, and the communication of the node's own step. Mostly all readers take a value in its own layout, which is
 /// checked first.
@@ -94,7 +109,8 @@ constexpr double node_price(const cost_model& m, assignment& a, std::size_t v) {
     while (e < end && need[e].word == own) ++e;
     return e == end ? 0 : copies_price(m, a, v);
   }
-  return copies_price(m, a, v) + step_price(m, v, a.chosen.at[v]);
+  const double copies = copies_price(m, a, v);
+  return (m.traits.at[v] & moves_data) == 0 ? copies : copies + step_price(m, v, a.chosen.at[v]);
 }
 
 /// The flops of one device; blocks are taken as even, so that uneven ones do not count as repeated work.

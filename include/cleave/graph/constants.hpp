@@ -58,7 +58,8 @@ constexpr void read_unreduced(const graph& g, node& n, dim_set ones) {
 constexpr std::optional<double> follows_from_one_index(const graph& g, const node& n, dim_set ones) {
   if (ones == 0 || n.loop != 0 || is_complex(n.type.element)) return std::nullopt;
   switch (n.code) {
-    case op::iota: return (dim_bit(n.which[0]) & ones) != 0 ? std::optional<double>(0) : std::nullopt;
+    case op::iota:
+    case op::argsort: return (dim_bit(n.which[0]) & ones) != 0 ? std::optional<double>(0) : std::nullopt;
     case op::logical_or: {
       const node &a = g.nodes[n.in[0]], &b = g.nodes[n.in[1]];
       const bool all = a.code == op::equal && b.code == op::not_equal && a.in[0] == b.in[0] && a.in[1] == b.in[1] &&

@@ -21,6 +21,8 @@ namespace cleave { inline namespace v0 {
 struct choice {
   indexed_vector<strategy> by_node{};
   factor_table factors{};
+  /// Of values that are read in several layouts besides their own: in the order in which the copies are made.
+  indexed_vector<std::pair<std::size_t, layout>> copies{};
   verdict found{};
   double score = 0;
 };
@@ -91,8 +93,16 @@ constexpr choice choose(graph& g, const sizes& at, const policy& rule) {
   compute_as_read(m, a, f);
   check();
   made.score = total_price(m, a);
-  for (std::size_t v = 0; v < m.count; ++v)
-    if (is_transparent(m, a, v)) a.chosen.at[v] = {.out = produced(m, a, v)};
+  for (std::size_t v = 0; v < m.count; ++v) {
+    if ((m.traits.at[v] & may_be_transparent) != 0 && is_transparent(m, a, v))
+      a.chosen.at[v] = {.out = produced(m, a, v)};
+    if (a.price.at[v] == 0 || (m.traits.at[v] & (rematerialised | read_through)) != 0) continue;
+    const layout own = produced(m, a, v);
+    const std::size_t found = find_copies(m, a, v, own);
+    if (found < 2) continue;
+    order_copies(m, a, v, own, found);
+    for (std::size_t i = 0; i < found; ++i) made.copies.push_back({v, a.copies.at[i]});
+  }
   made.by_node = std::move(a.chosen);
   if (!sound) made.found = {fault::internal, {}, "choose"};
   return made;

@@ -26,7 +26,7 @@ namespace cleave { inline namespace v0 {
 /// or more expensive, never silently different; a check of each pass costs as much as the pass. Unit tests, the oracle
 /// and the fuzzer, which run the same code at run time, check all of them.
 constexpr program lower(const graph& g, const choice& chosen, const sizes& at, const policy& rule) {
-  const lowering::assigned_graph in{g, chosen.by_node, chosen.factors, at, rule};
+  const lowering::assigned_graph in{g, chosen.by_node, chosen.factors, at, rule, chosen.copies};
   bool sound = true;
   const auto check = [&](const auto&... made) {
     if (!std::is_constant_evaluated()) sound = sound && lowering::verify(made...);

@@ -18,6 +18,7 @@ struct assigned_graph {
   const factor_table& factors;
   const sizes& at;
   const policy& rule;
+  const indexed_vector<std::pair<std::size_t, layout>>& copies;
 
   constexpr const node& node_at(std::size_t v) const { return g.nodes.at[v]; }
 };

@@ -75,6 +75,10 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
     // Every device can make the whole value; as a partial one it is masked like any other.
     return want.unreduced() == 0 ? whole : add_version(p, moved_from(v, whole, {kind::mask, want.unreduced(), want}));
   }
+  for (const auto& [node, where] : in.copies) {
+    if (node == u && where == want) break;
+    if (node == u) value_in(in, p, u, where);
+  }
   const shape global = shape_of(v.type, in.at);
   const std::int64_t element_bytes = size_of(v.type.element);
   std::size_t start = as_computed(p, u);

@@ -33,12 +33,10 @@ constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best,
   make_changes();
   a.keeps_journal = false;
   const double found = total_price(m, a);
-  if (found < best - m.limits.equal_prices * best) {
-    best = found;
-    return true;
-  }
-  roll_back(m, a, flops);
-  return false;
+  const bool cheaper = found < best - m.limits.equal_prices * best;
+  if (cheaper) best = found;
+  else roll_back(m, a, flops);
+  return cheaper;
 }
 
 /// Lets every device compute all of the values that are made of constants and indices alone, if some of them move and
@@ -55,8 +53,7 @@ constexpr void compute_everywhere(const cost_model& m, assignment& a) {
       const std::size_t u = m.operand.at[slot];
       alone = (m.traits.at[u] & rematerialised) != 0 || own[u] != 0;
     }
-    if (!alone) continue;
-    if (m.node_at(v).loop != 0) continue;
+    if (!alone || m.node_at(v).loop != 0) continue;
     made.push_back(v);
     own[v] = 1;
     moves = moves || a.price.at[v] > 0;
@@ -143,9 +140,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
   for (std::size_t v = 0; v < m.count; ++v) {
     if (later[v] == 0 || !gather_pays(m, a, v, later[v])) continue;
     const std::uint64_t fingerprint = f.valid.at[v] != 0 ? f.of[v] : 0;
-    bool seen = false;
-    for (std::size_t i = 0; i < in_vain.size() && fingerprint != 0 && !seen; ++i) seen = in_vain[i] == fingerprint;
-    if (seen) continue;
+    if (fingerprint != 0 && std::find(in_vain.begin(), in_vain.end(), fingerprint) != in_vain.end()) continue;
     if (best == 0) best = total_price(m, a);
     const bool kept = keep_if_cheaper(m, a, best, [&] {
       begin_change(a);
@@ -168,31 +163,6 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
   }
 }
 
-/// The cost of moving the operands of a product for a strategy, those included that are moved there for other readers
-/// anyway.
-constexpr double price_apart(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
-  double total = step_price(m, v, s);
-  const std::uint32_t first = m.first_slot.at[v];
-  for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
-    const std::size_t u = m.operand.at[slot];
-    if ((m.traits.at[u] & rematerialised) != 0) continue;
-    const layout need = required(m, v, s, static_cast<int>(slot - first)), own = produced(m, a, u);
-    if (need.word != own.word) total += reshard_price(m, u, own, need);
-  }
-  return total;
-}
-/// The price of the copies that a product shares with other readers.
-constexpr double price_of_shared_copies(const cost_model& m, const assignment& a, std::size_t v) {
-  double total = 0;
-  for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot) {
-    const std::size_t u = m.operand.at[slot];
-    const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
-    if ((m.traits.at[u] & rematerialised) == 0 && need.word != own.word && read_elsewhere(m, a, u, v, need))
-      total += reshard_price(m, u, own, need);
-  }
-  return total;
-}
-
 /// Lets products whose operand is also moved for other readers read it in the way that would be cheapest without these,
 /// and improves the others: one alone saves nothing as long as the operand is moved for another one. Keeps cheaper
 /// plans.
@@ -202,7 +172,7 @@ constexpr void read_apart(const cost_model& m, assignment& a, fingerprints& f) {
   indexed_vector<std::size_t> near;
   for (std::size_t v = 0; v < m.count; ++v) {
     if ((m.traits.at[v] & contracting) == 0 || is_fixed(m, a, v)) continue;
-    const double shared = price_of_shared_copies(m, a, v);
+    const double shared = price_of_moves(m, a, v, a.chosen.at[v], moves::shared);
     if (shared == 0) continue;
     if (best == 0) best = total_price(m, a);
     if (shared < m.limits.shared_at_least * best) continue;
@@ -212,10 +182,9 @@ constexpr void read_apart(const cost_model& m, assignment& a, fingerprints& f) {
     std::size_t way = ways.size();
     for (std::size_t i = 0; i < ways.size(); ++i)
       if (!repeats_too_much(m, a, v, ways[i]))
-        if (const double price = price_apart(m, a, v, ways[i]) + more_work(m, a, v, ways[i]); price < least) {
-          least = price;
-          way = i;
-        }
+        if (const double price = price_of_moves(m, a, v, ways[i], moves::all) + more_work(m, a, v, ways[i]);
+            price < least)
+          least = price, way = i;
     if (way == ways.size() || ways[way] == a.chosen.at[v]) continue;
     keep_if_cheaper(m, a, best, [&] {
       near.clear();

@@ -20,9 +20,13 @@ constexpr bool read_elsewhere(const cost_model& m, const assignment& a, std::siz
   return false;
 }
 
-/// A lower bound of the price of a strategy: the moves of operands that it needs and that are not made already.
-constexpr double least_price(const cost_model& m, const assignment& a, std::size_t v, const strategy& s) {
-  double total = (m.traits.at[v] & moves_data) == 0 ? 0 : step_price(m, v, s);
+/// Which moves of operands count: those that are not made for other readers already, those that are, or all.
+enum class moves : std::uint8_t { own, shared, all };
+/// The price of the moves of operands that a strategy needs, and of its step: if those that are made already do not
+/// count, a lower bound of its price.
+constexpr double price_of_moves(const cost_model& m, const assignment& a, std::size_t v, const strategy& s,
+                                moves which) {
+  double total = (m.traits.at[v] & moves_data) == 0 || which == moves::shared ? 0 : step_price(m, v, s);
   const std::uint32_t first = m.first_slot.at[v];
   for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
     const std::size_t u = m.operand.at[slot];
@@ -31,8 +35,9 @@ constexpr double least_price(const cost_model& m, const assignment& a, std::size
     // One read twice is moved once; one read around an element may be moved before it is spread over windows.
     if (counted || (m.traits.at[u] & (rematerialised | remaps)) != 0) continue;
     const layout need = required(m, v, s, static_cast<int>(slot - first)), own = produced(m, a, u);
-    if (need.word == own.word || read_elsewhere(m, a, u, v, need)) continue;
-    total += reshard_price(m, u, own, need);
+    if (need.word == own.word) continue;
+    if (which == moves::all || read_elsewhere(m, a, u, v, need) == (which == moves::shared))
+      total += reshard_price(m, u, own, need);
   }
   return total;
 }
@@ -165,8 +170,8 @@ constexpr bool improve_node(const cost_model& m, assignment& a, fingerprints& f,
   for (std::size_t i = 0; i < a.candidates.size(); ++i) {
     const strategy s = a.candidates[i];
     if (tried_already(a.candidates, tried_from, i)) continue;
-    if (!repeats &&
-        (repeats_too_much(m, a, v, s) || (whole_work && least_price(m, a, v, s) + more_work(m, a, v, s) >= spent)))
+    if (!repeats && (repeats_too_much(m, a, v, s) ||
+                     (whole_work && price_of_moves(m, a, v, s, moves::own) + more_work(m, a, v, s) >= spent)))
       continue;
     if (!try_strategy(m, a, f, v, s, together)) continue;
     changed = true;
