@@ -519,6 +519,46 @@ TEST(stencil, fields_share_messages) {
   }
 }
 
+// So do fields that are read along different dims: a device sends one message to each device that needs any of them.
+constexpr cleave::function each_its_way([](auto u, auto v, auto w) {
+  const auto down = stencil::star<1>(u, along(row, stencil::wall));
+  const auto across = stencil::star<2>(v, along(col, stencil::wall));
+  const auto both = stencil::box<1>(w, along(row, stencil::wall), along(col, stencil::wall));
+  return std::tuple(down(1) - down(-1), across(2) - across(-2), both(-1, -1) + both(-1, 1) + both(1, -1) + both(1, 1));
+});
+constexpr auto ways_plan = cleave::plan<std::tuple<Plane, Plane, Plane>(Plane, Plane, Plane)>(each_its_way);
+static_assert(ways_plan.collectives() == 1);
+static_assert(ways_plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == 8 * (2 * 128 + 4 * 128 + 4 * 128 + 4));
+
+TEST(stencil, fields_read_along_different_dims_share_messages) {
+  const support::only_mpi by_mpi;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const std::int64_t rows = 4 * g.size(ay) + 1, cols = 5 * g.size(ax);
+    Plane u(g, {rows, cols}), v(g, {rows, cols}), w(g, {rows, cols}), u2(g, {rows, cols}), v2(g, {rows, cols}),
+        w2(g, {rows, cols});
+    const auto inside = [](std::int64_t i, std::int64_t n) { return i < 0 ? -1 - i : i < n ? i : 2 * n - 1 - i; };
+    const auto mirrored = [&](std::int64_t i, std::int64_t j) { return start_of(inside(i, rows), inside(j, cols)); };
+    for (Plane* one : {&u, &v, &w}) one->fill_by([](const auto& at) { return start_of(at[0], at[1]); });
+    each_its_way(u, v, w).into(u2, v2, w2);
+    support::reset_charges();
+    each_its_way(u, v, w).into(u2, v2, w2);
+    const std::int64_t x = g.size(ax), p = support::rank() / x, q = support::rank() % x;
+    const auto around = [](std::int64_t place, std::int64_t count) {
+      return (place > 0 ? 1 : 0) + (place + 1 < count ? 1 : 0);
+    };
+    EXPECT_EQ(support::sent_messages(), (1 + around(p, g.size(ay))) * (1 + around(q, x)) - 1);
+    const auto down = u2.to_global(), across = v2.to_global(), both = w2.to_global();
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < cols; ++j) {
+        const auto k = static_cast<std::size_t>(i * cols + j);
+        EXPECT_EQ(down[k], mirrored(i + 1, j) - mirrored(i - 1, j));
+        EXPECT_EQ(across[k], mirrored(i, j + 2) - mirrored(i, j - 2));
+        EXPECT_EQ(both[k],
+                  mirrored(i - 1, j - 1) + mirrored(i - 1, j + 1) + mirrored(i + 1, j - 1) + mirrored(i + 1, j + 1));
+      }
+  }
+}
+
 // Fields of different element types, and blocks that are uneven or empty. Long messages travel alone.
 using Floats = cleave::tensor<float, mesh(row / ay, col / ax)>;
 using Counts = cleave::tensor<std::int32_t, mesh(row / ay, col / ax)>;

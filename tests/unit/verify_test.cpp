@@ -163,9 +163,10 @@ TEST(Verify, RefusesExchangesThatAreNotWaitedForInTheirLoop) {
 
 // Two exchanges that share messages, each of them broken in one way.
 TEST(Verify, RefusesExchangesThatCannotShareMessages) {
-  const auto with = [](auto&& change) {
+  const auto with = [](auto&& change, std::initializer_list<std::uint16_t> halos = {}) {
     written w(4);
     w.p.loops.push_back({});
+    for (std::uint16_t h : halos) w.p.buffers[h].form = form::halo;
     w.step_of(step_kind::map, {0}, 2).step_of(step_kind::map, {0}, 3);
     w.step_of(step_kind::exchange, {2}, 4, true).step_of(step_kind::exchange, {3}, 5, true);
     w.p.steps[3].joined = true;
@@ -182,7 +183,10 @@ TEST(Verify, RefusesExchangesThatCannotShareMessages) {
   };
   EXPECT_TRUE(with([](steps&) {}));
   EXPECT_FALSE(with([](steps& s) { s[2].joined = true; })); // with a map
-  EXPECT_FALSE(with([](steps& s) { s[3].axes = axis_bit(0); }));
+  const auto along_other_axes = [](steps& s) { s[3].axes = axis_bit(0); };
+  EXPECT_FALSE(with(along_other_axes));
+  EXPECT_FALSE(with(along_other_axes, {4}));
+  EXPECT_TRUE(with(along_other_axes, {4, 5}));
   EXPECT_FALSE(with([](steps& s) { s[3].move = kind::none; }));
   EXPECT_FALSE(with([](steps& s) { s[3].in_loop = 1; }));
   EXPECT_FALSE(with([](steps& s) { s[3].in[0] = 4; }));  // what the first one brings

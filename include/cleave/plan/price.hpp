@@ -63,12 +63,15 @@ constexpr std::int64_t bytes(const program_view& p, const sizes& at) {
   return total;
 }
 
-/// Exchanges that share messages have as many as the one of them that has most.
+/// Exchanges that share messages have as many as the one of them that has most; along other axes are other devices.
 constexpr std::int64_t messages(const program_view& p, const sizes& at) {
   std::int64_t total = 0, most = 0;
+  axis_set over{};
   for (const step& s : p.steps) {
     const std::int64_t own = step_cost(p, s, at).messages, shared = s.joined ? most : 0;
-    most = own > shared ? own : shared;
+    if (!s.joined) over = {};
+    most = (s.axes & over) == 0 ? shared + own : own > shared ? own : shared;
+    over |= s.axes;
     total = plus_times(total, step_iterations(p, s, at), most - shared);
   }
   return total;

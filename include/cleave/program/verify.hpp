@@ -76,14 +76,15 @@ constexpr bool can_be_in_pass(const memory_state& m, std::size_t i) {
          before.loop == s.loop && before.space == s.space && before.in_loop == s.in_loop &&
          m.p.buffers[before.out].type.element == m.p.buffers[s.out].type.element;
 }
-/// Whether a step can share the messages of the step before it: both are exchanges of the same devices and in flight
-/// together.
+/// Whether a step can share the messages of the step before it: both are exchanges in flight together, of halos or of
+/// the same devices.
 constexpr bool can_be_joined(const program& p, std::size_t i) {
   const step& s = p.steps[i];
   if (i == 0 || s.kind != step_kind::exchange || !s.in_flight) return false;
   const step& before = p.steps[i - 1];
+  const bool halos = p.buffers[before.out].form == form::halo && p.buffers[s.out].form == form::halo;
   return before.kind == step_kind::exchange && before.in_flight && before.move == s.move &&
-         s.move == cleave::kind::exchange && before.axes == s.axes && before.in_loop == s.in_loop;
+         before.in_loop == s.in_loop && s.move == cleave::kind::exchange && (before.axes == s.axes || halos);
 }
 /// Writes no argument, nothing that the step reads elsewhere, and nothing that an exchange in flight reads or writes.
 constexpr bool write(memory_state& m, std::size_t i) {

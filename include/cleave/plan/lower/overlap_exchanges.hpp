@@ -106,15 +106,16 @@ constexpr void combine_all_reduces(indexed_vector<step>& steps, const indexed_ve
 
 /// Whether an exchange that comes later may share the messages of the exchanges `first` to `end`: they have the same
 /// devices, and overlap with other steps until all of them are waited for, at the same place. So each has memory of its
-/// own, with or without the others. Halos need not have one place: they are short compared with the computation.
+/// own, with or without the others. Halos, which are short, need neither: a device waits once for all its neighbours.
 constexpr bool can_share_messages(const indexed_vector<step>& steps, indexed_span<const buffer> buffers,
                                   const indexed_vector<std::size_t>& memory, std::size_t first, std::size_t end,
                                   std::size_t late) {
   const bool halo = buffers[steps[late].out].form == form::halo;
-  if (steps[first].axes != steps[late].axes || (buffers[steps[first].out].form == form::halo) != halo) return false;
+  if ((buffers[steps[first].out].form == form::halo) != halo) return false;
   for (std::size_t k = first; k < end; ++k)
     if (touches(steps[k], steps[late], memory)) return false;
   if (halo) return true;
+  if (steps[first].axes != steps[late].axes) return false;
   const wait_place place = find_wait(steps, buffers, memory, first, end);
   return place.work && place.before == find_wait(steps, buffers, memory, late, late + 1).before;
 }
