@@ -17,9 +17,10 @@ namespace cleave { inline namespace v0 { namespace detail {
 struct no_label_here {
   using type = bool;
   static constexpr fused_role role = fused_role::user;
-  static constexpr int a = 0, b = 0, c = 0, label = 0;
-  template <class T>
-  CLEAVE_FUNCTION static bool call(T, T, T) {
+  static constexpr int a = 0, b = 0, c = 0, label = 0, x = no_entry, y = no_entry, z = no_entry;
+  using meaning = no_label_here;
+  template <class Row>
+  CLEAVE_FUNCTION static bool of(const Row&, std::int64_t, int, no_value, no_value, no_value) {
     return false;
   }
 };

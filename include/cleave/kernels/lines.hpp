@@ -34,13 +34,6 @@ struct line_block {
 };
 using lines_function = void (*)(const line_block&);
 
-/// The elements of a block from i on.
-template <class Line, class Pointers>
-inline void compute_block(const Line& l, Pointers to, std::int64_t i) {
-  CLEAVE_INDEPENDENT
-  for (int j = 0; j < vector_block; ++j) l.store(i + j, to, j);
-}
-
 /// Elements i to `stop` of a line; the first of them goes to `to`.
 template <class Expression, class... Results>
 [[gnu::always_inline]] inline void compute_line(const typename Expression::row_type& r,
@@ -70,7 +63,10 @@ template <class Expression, class... Results>
     std::int64_t at = i, until = rest == 0 ? stop : last;
     detail::result_pointers<Results...> block = to;
     for (int part = 0;; ++part) {
-      for (; at < until; at += vector_block, block.move(vector_block)) compute_block(line, block, at);
+      for (; at < until; at += vector_block, block.move(vector_block)) {
+        CLEAVE_INDEPENDENT
+        for (int j = 0; j < vector_block; ++j) line.store(at + j, block, j);
+      }
       if (part == 2 || rest == 0) break;
       at = part == 0 ? stop - vector_block : last;
       until = at + vector_block;

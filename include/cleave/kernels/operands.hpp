@@ -12,22 +12,6 @@
 
 namespace cleave { inline namespace v0 {
 
-namespace detail {
-
-template <class T>
-CLEAVE_FUNCTION inline const void* advanced(const void* at, std::int64_t elements) {
-  return as<T>(at) + elements;
-}
-
-template <class Row, class Node>
-CLEAVE_FUNCTION inline int advance_load(Row& r, const std::int64_t* offset) {
-  if constexpr (Node::role == fused_role::load)
-    r.at[Node::a] = advanced<typename Node::type>(r.at[Node::a], offset[Node::a]);
-  return 0;
-}
-
-} // namespace detail
-
 /// Lines of an expression: where its operands are at position 0 of the inner loop.
 template <class Expression>
 struct row_maker;
@@ -40,11 +24,9 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   static constexpr int result = expression_type::loads + expression_type::indices;
   static constexpr int walked = result + 1;
   /// Whether a load strides along the inner loop.
-  static constexpr bool strides = [] {
-    bool any = false;
-    for (const bool one : {(Nodes::role == fused_role::load && Nodes::b == 2)...}) any = any || one;
-    return any;
-  }();
+  static constexpr bool strides = expression_type::facts.strides;
+  template <class Node>
+  static constexpr int load_of = Node::role == fused_role::load ? Node::a : 0;
 
   /// The line where all loops begin. `step`: how far each load moves with the inner loop.
   static row_type start(const bound_loops& l, const void* const* from, const std::int64_t* step) {
@@ -59,7 +41,11 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   }
   /// The line that begins `offset` further along each array, the loads' first.
   CLEAVE_FUNCTION static row_type moved(row_type r, const std::int64_t* offset) {
-    const int each[]{detail::advance_load<row_type, Nodes>(r, offset)...};
+    const int each[]{(Nodes::role == fused_role::load
+                          ? static_cast<void>(r.at[load_of<Nodes>] = as<typename Nodes::type>(r.at[load_of<Nodes>]) +
+                                                                     offset[load_of<Nodes>])
+                          : static_cast<void>(0),
+                      0)...};
     static_cast<void>(each);
     for (int k = 0; k < expression_type::indices; ++k) r.index[k] += offset[expression_type::loads + k];
     return r;

@@ -24,6 +24,10 @@ struct expression_result {
 
 namespace detail {
 
+/// Where a frame has the value of a result.
+template <class Result>
+using value_cell = cell<Result::entry, computed<typename Result::type>>;
+
 template <int K, class Out>
 struct result_pointer {
   Out* at;
@@ -54,7 +58,8 @@ struct pointers_of_results<std::integer_sequence<int, K...>, Results...>
   struct values : frame<std::integer_sequence<int, Results::entry...>, Results...> {
     template <class Frame>
     CLEAVE_FUNCTION void take(const Frame& f) {
-      const int each[]{(set_value<Results::entry>(*this, value_of<Results::entry>(f)), 0)...};
+      const int each[]{
+          (static_cast<value_cell<Results>&>(*this).value = static_cast<const value_cell<Results>&>(f).value, 0)...};
       static_cast<void>(each);
     }
   };
@@ -74,7 +79,9 @@ struct pointers_of_results<std::integer_sequence<int, K...>, Results...>
   /// Stores element j of each; a frame has the values.
   template <class Frame>
   CLEAVE_FUNCTION void store(std::int64_t j, const Frame& f) const {
-    const int each[]{(pointer_of<K>(*this)[j] = convert<typename Results::type>(value_of<Results::entry>(f)), 0)...};
+    const int each[]{
+        (pointer_of<K>(*this)[j] = convert<typename Results::type>(static_cast<const value_cell<Results>&>(f).value),
+         0)...};
     static_cast<void>(each);
   }
   /// Points to blocks instead.
