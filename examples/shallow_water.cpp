@@ -8,18 +8,15 @@
 #include "image.hpp"
 #include "options.hpp"
 #include "progress.hpp"
+#include "recording.hpp"
 
 #include <cleave/cleave.hpp>
 #include <cleave/stencil/field.hpp>
-#if defined(CLEAVE_HDF5)
-#include <cleave/io/field_file.hpp>
-#endif
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -91,31 +88,6 @@ constexpr std::string_view usage =
     "  --log FILE       a CSV file for the volume and the least depth\n"
     "  --every N        steps between the fields and the lines in these files (20)\n";
 
-/// Writes depth and momenta in the course of time, if that was asked for.
-class recording {
- public:
-#if defined(CLEAVE_HDF5)
-  recording(const cleave::grid& grid, const std::string& path, double spacing) {
-    if (path.empty()) return;
-    file_ = std::make_unique<cleave::io::field_file>(grid, path,
-                                                     cleave::io::field_options{.spacing = {spacing, spacing},
-                                                                               .cells = true});
-  }
-  void write(double time, const Field& depth, const Field& down, const Field& right) {
-    using cleave::io::field;
-    if (file_) file_->write(time, field{"depth", depth}, field{"momentum_down", down}, field{"momentum_right", right});
-  }
-
- private:
-  std::unique_ptr<cleave::io::field_file> file_{};
-#else
-  recording(const cleave::grid&, const std::string& path, double) {
-    if (!path.empty()) throw std::runtime_error("shallow_water: --fields needs HDF5, which was not found");
-  }
-  void write(double, const Field&, const Field&, const Field&) {}
-#endif
-};
-
 int run(examples::options& given, int ranks, bool speaks) {
   const long rows = given.number("--rows", 240L), cols = given.number("--cols", 320L),
              steps = given.number("--steps", 400L), every = given.number("--every", 20L);
@@ -146,12 +118,13 @@ int run(examples::options& given, int ranks, bool speaks) {
     number = f(h);
     return number.item();
   };
-  recording water(grid, fields, 1 / shorter);
+  examples::recording water(grid, fields, 1 / shorter);
   examples::csv_log numbers(speaks, log, "step,time,volume,least_depth");
   const double before = measured(volume);
   const auto record = [&](long k) {
     const double time = static_cast<double>(k) * ratio / shorter;
-    water.write(time, h, down, right);
+    using examples::named;
+    water.write(time, named{"depth", h}, named{"momentum_down", down}, named{"momentum_right", right});
     if (!log.empty()) numbers.write({static_cast<double>(k), time, measured(volume), measured(lowest)});
   };
   examples::progress bar(speaks, steps, rows * cols, "cells");
