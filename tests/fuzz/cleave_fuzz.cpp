@@ -17,6 +17,7 @@
 // --bytes says what all programs together may move, so that plans do not become dearer unnoticed.
 // --smaller writes, of the program in a file, those with one change that makes it smaller. FILE - is standard input or
 // output. tests/oracle/against_jax.py uses all three.
+#include "../given_blocks.hpp"
 #include "../plan_text.hpp"
 #include "check_memory.hpp"
 #include "print_sketch.hpp"
@@ -135,26 +136,6 @@ graph with_computed_halos(graph g) {
 /// Whether dims have blocks of given sizes.
 bool gives_blocks = false;
 
-/// Gives most dims that are neither merged nor split some blocks.
-void give_blocks(const graph& g, sizes& at, unsigned seed, std::list<block_table>& tables) {
-  std::mt19937 random(seed);
-  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(n)); };
-  dim_set regrouped = 0;
-  for (const dim_product& p : g.rules.products)
-    for (int k = 0; k < 3; ++k)
-      if (p[k] != no_dim) regrouped |= dim_bit(p[k]);
-  for (std::size_t d = 0; d < g.dims.size(); ++d) {
-    at.given[d] = nullptr;
-    if (regrouped.contains(static_cast<int>(d)) || g.dims[d].divisible || below(4) == 0) continue;
-    block_table& made = tables.emplace_back();
-    for (std::int64_t n = 1 + below(8); n-- > 1;) made.begins.push_back(below(at.dims[d] + 1));
-    made.begins.push_back(0);
-    made.begins.push_back(at.dims[d]);
-    std::sort(made.begins.begin(), made.begins.end());
-    at.given[d] = &made;
-  }
-}
-
 /// Where `plans` is given, the plan goes there as text.
 finding check(const sketch& s, std::ostream* plans = nullptr) {
   recorded r;
@@ -165,7 +146,7 @@ finding check(const sketch& s, std::ostream* plans = nullptr) {
   const sizes hints = s.expects ? r.at : sizes_for(g);
   std::list<block_table> tables;
   const auto give = [&](sizes& at) {
-    if (gives_blocks) give_blocks(g, at, s.seed, tables);
+    if (gives_blocks) support::give_blocks(g, at, s.seed, tables);
   };
   give(r.at);
   try {

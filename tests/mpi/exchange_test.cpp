@@ -9,6 +9,7 @@
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #pragma GCC diagnostic ignored "-Wrestrict"
 #endif
+#include "../given_blocks.hpp"
 #include "../random_movement.hpp"
 #include "support.hpp"
 
@@ -18,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <list>
 #include <set>
 
 namespace CLEAVE_SOURCE {
@@ -140,6 +142,9 @@ TEST(exchange, of_random_programs) {
         sizes at = p.at();
         const program planned = partition(p.made(), at, policy::time());
         ASSERT_TRUE(planned.found.ok()) << "seed " << seed;
+        // Every other plan runs with blocks of given sizes.
+        std::list<block_table> tables;
+        if (seed % 2 != 0) support::give_blocks(p.made(), at, seed, tables);
         const std::int64_t place = static_cast<std::int64_t>(seed % 23) - 11;
         for (const step& s : planned.steps)
           // The elements here are doubles; what is reversed may be the indices that are cast to them.
