@@ -247,6 +247,57 @@ TEST(files, one_array_of_numpy) {
   EXPECT_EQ(columns.to_global(), (std::vector<std::int32_t>{0, 2, 4, 1, 3, 5}));
 }
 
+template <class T, class L>
+struct reals {
+  cleave::tensor<T, L::kernel> kernel;
+  cleave::tensor<T, L::row> row;
+  double rate = 0;
+};
+// Into longer elements by themselves, and into shorter ones if that was asked for.
+template <class From, class To>
+void check_conversion(const std::string& path, bool loses) {
+  const auto made = []<class M>(const cleave::grid& on, M) {
+    return nn::make_parameters<M>(on, {layer = 3, embed = 10, heads = 4, head = 3, hidden = 13});
+  };
+  const cleave::grid g = all_grids()[0];
+  const auto number = [](const auto& at) { return 1.0 / 3 + static_cast<double>(at[0]); };
+  auto saved = made(g, reals<From, by_heads>{});
+  saved.kernel.fill_by([&](const auto& at) { return From(number(at)); });
+  saved.row.fill_by([&](const auto& at) { return From(number(at)); });
+  const io::name_table layers{{"kernel", "kernel.{i}", "(heads head) embed"}};
+  io::save(g, path, saved, layers);
+  const std::vector<From> kernel = saved.kernel.to_global(), row = saved.row.to_global();
+  for (const cleave::grid& to : all_grids()) {
+    auto loaded = made(to, reals<To, by_rows>{});
+    if (loses) {
+      const std::string said = said_everywhere<cleave::file_error>(
+          [&] { io::load(to, path, loaded, {.names = layers}); });
+      EXPECT_NE(said.find("member 'kernel' has elements "), std::string::npos) << said;
+    }
+    EXPECT_LE(io::load(to, path, loaded, {.names = layers, .rounds = loses}).ratio(), 1.05);
+    if (!to.active()) continue;
+    using number_type = std::conditional_t<std::is_same_v<From, double>, double, float>;
+    const auto expect_same = [](const auto& from, const auto& as) {
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < from.size(); ++i)
+        wrong += as[i] == static_cast<To>(static_cast<number_type>(from[i])) ? 0 : 1;
+      EXPECT_EQ(wrong, 0);
+    };
+    expect_same(kernel, loaded.kernel.to_global());
+    expect_same(row, loaded.row.to_global());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+TEST(files, floating_point_numbers_of_other_lengths) {
+  const folder temporary;
+  const std::string path = temporary / "m.safetensors";
+  check_conversion<cleave::bfloat16, float>(path, false);
+  check_conversion<cleave::half, double>(path, false);
+  check_conversion<float, cleave::bfloat16>(path, true);
+  check_conversion<double, cleave::half>(path, true);
+  check_conversion<cleave::half, cleave::bfloat16>(path, true);
+}
+
 TEST(files, what_is_wrong_is_said_on_all_ranks) {
   const folder temporary;
   const std::string path = temporary / "m.safetensors", begin = "cleave: '" + path + "' ";
@@ -265,8 +316,8 @@ TEST(files, what_is_wrong_is_said_on_all_ranks) {
   const auto load_as = [&](const std::string& array, const std::string& dims = "") {
     return [&, array, dims] { io::load(g, path, other.more, {.names = {{"array", array, dims}}, .ignore = {"*"}}); };
   };
-  EXPECT_EQ(said_everywhere<file_error>(load_as("rows.0")),
-            "cleave: member 'array' has elements f64, but 'rows.0' in '" + path + "' has bf16");
+  EXPECT_EQ(said_everywhere<file_error>(load_as("count")),
+            "cleave: member 'array' has elements f64, but 'count' in '" + path + "' has i64");
   EXPECT_EQ(said_everywhere<cleave::shape_error>(load_as("rate")),
             "cleave: member 'array' needs an array with 2 axes, but 'rate' in '" + path + "' has 0");
   EXPECT_EQ(said_everywhere<cleave::shape_error>(load_as("squares[0]", "hidden embed")),

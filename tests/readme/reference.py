@@ -66,7 +66,7 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop", "show"]
-INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
+INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/convert.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
             "linalg/fft_blocks.hpp", "linalg/fft_plans.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}

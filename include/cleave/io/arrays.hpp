@@ -216,7 +216,9 @@ inline traffic save_members(const grid& g, const std::string& path, std::vector<
 /// Reads arrays of a file into the tensors and numbers of an aggregate, which have their grids and extents already:
 /// `io::load(grid, "model.safetensors", weights)`. A tensor alone takes the array `array`, or the only one of an npy
 /// file. Names end in .safetensors, .safetensors.index.json (a set of files), .npz or .npy. A member has the name that
-/// it has in the aggregate, as in `layers.attention.query`, or that `options.names` gives it. Element types must agree.
+/// it has in the aggregate, as in `layers.attention.query`, or that `options.names` gives it. Floating-point numbers
+/// are converted if the member has all of them, as those of bf16 in float, or if `options.rounds` allows it; other
+/// element types must agree.
 ///
 /// Each rank reads the bytes of its shards only, and for close ones at most a twentieth more. Collective over the
 /// communicator of the grid; the files are there on all ranks. Communication: some small MPI_Allreduces. Throws on all

@@ -44,7 +44,8 @@ inline constexpr text<5> array_rank{
 inline constexpr text<6> array_extent{
     "member '{member}' needs the extent {expected} along '{dims}', but '{array}' in '{path}' has {got}",
     {"path", "array", "member", "dims", "expected", "got"}};
-/// mend: Use a tensor of the array's element type, and `cast` it.
+/// mend: Use a tensor of the array's element type, and `cast` it. If floating-point numbers may be rounded, set the
+/// option `rounds`.
 inline constexpr text<5> array_element{"member '{member}' has elements {expected}, but '{array}' in '{path}' has {got}",
                                        {"path", "array", "member", "expected", "got"}};
 /// mend: The file was damaged after it was written. Read another copy, or an earlier checkpoint.

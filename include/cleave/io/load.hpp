@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cleave/io/agree.hpp>
+#include <cleave/io/convert.hpp>
 #include <cleave/io/members.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +27,9 @@ struct load_options {
   std::vector<std::string> keep{};
   /// Arrays that no member needs to have: names, in which `*` stands for any text.
   std::vector<std::string> ignore{};
+  /// Floating-point numbers are rounded to the element types of members that do not have all of them, as f32 to bf16;
+  /// else that is an error.
+  bool rounds = false;
 };
 
 namespace detail {
@@ -40,7 +45,7 @@ inline std::string listed(const std::vector<std::string>& names) {
 class loading {
  public:
   loading(const catalogue& from, std::vector<member>& members, const load_options& options)
-      : from_(from), members_(members) {
+      : from_(from), members_(members), rounds_(options.rounds), stored_(members.size()) {
     std::vector<std::string> missing, surplus;
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!fits_any(options.keep, members[i].name)) find(i, options.names, missing);
@@ -59,8 +64,14 @@ class loading {
   /// Reads the part of this rank. No communication.
   traffic read(const host_memory& memory) {
     std::vector<file_part> parts;
-    for (const entry& e : entries_)
-      if (members_[e.member].reads()) add_parts(e, memory[e.member], parts);
+    std::vector<std::unique_ptr<char[]>> staged(members_.size());
+    for (const entry& e : entries_) {
+      if (!members_[e.member].reads()) continue;
+      const bool direct = stored_[e.member] == members_[e.member].element;
+      if (!direct && !staged[e.member])
+        staged[e.member].reset(new char[as_size(elements_here(e.member) * size_of(stored_[e.member])) + 1]);
+      add_parts(e, direct ? memory[e.member] : staged[e.member].get(), parts);
+    }
     std::vector<file> files;
     std::map<std::int64_t, std::int64_t> opened;
     for (file_part& p : parts) {
@@ -70,9 +81,11 @@ class loading {
       // A file may have become shorter since its catalogue was read: file::read says so.
     }
     const traffic done = file_mover(files, true).run(std::move(parts));
-    for (std::size_t i = 0; i < members_.size(); ++i)
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (staged[i]) convert(staged[i].get(), stored_[i], memory[i], members_[i].element, elements_here(i));
       if (members_[i].element == element::boolean && memory[i] != nullptr && members_[i].reads())
-        check_bools(members_[i], memory[i]);
+        check_bools(i, memory[i]);
+    }
     return done;
   }
   /// The linear checks of the bytes that this rank has read, to be combined with those of all ranks.
@@ -131,10 +144,12 @@ class loading {
       entries_.push_back(std::move(e));
     }
   }
-  void check(entry& e) const {
+  void check(entry& e) {
     const member& m = members_[e.member];
     const stored_array& a = *e.array;
-    if (a.element != m.element)
+    element& stored = stored_[e.member];
+    if (stored == element::none) stored = a.element;
+    if (a.element != stored || !converts(stored, m.element, rounds_))
       raise<file_error>(wording::array_element(from_.path, a.name, m.name, name_of(m.element),
                                                a.element == element::none ? a.type : name_of(a.element)));
     if (e.axes.size() != a.extents.size())
@@ -206,14 +221,19 @@ class loading {
     for (const std::int64_t n : a.extents) along.push_back({0, n});
     add(a.file, a.begin, along, a.bytes, nullptr);
   }
-  void check_bools(const member& m, const char* memory) const {
-    const std::int64_t n = m.tensor == nullptr ? 1 : m.tensor->elements();
-    if (std::any_of(memory, memory + n, [](char c) { return c != 0 && c != 1; }))
-      raise<file_error>(wording::array_no_bool(from_.path, m.name));
+  std::int64_t elements_here(std::size_t i) const {
+    return members_[i].tensor == nullptr ? 1 : members_[i].tensor->elements();
+  }
+  void check_bools(std::size_t i, const char* memory) const {
+    if (std::any_of(memory, memory + elements_here(i), [](char c) { return c != 0 && c != 1; }))
+      raise<file_error>(wording::array_no_bool(from_.path, members_[i].name));
   }
 
   const catalogue& from_;
   std::vector<member>& members_;
+  bool rounds_;
+  /// Of each member, the element type of its arrays.
+  std::vector<element> stored_;
   std::vector<entry> entries_{};
   /// By name, so that all ranks have one order.
   std::map<std::string_view, use> use_{};
