@@ -5,8 +5,10 @@
 #include <cleave/cleave.hpp>
 #include <cleave/io/arrays.hpp>
 #include <cleave/io/checkpoints.hpp>
+#include <cleave/io/loader.hpp>
 #include <cleave/nn/feed_forward.hpp>
 #include <cleave/nn/parameters.hpp>
+#include <cleave/optim/stopping.hpp>
 
 #include <gtest/gtest.h>
 
@@ -418,6 +420,57 @@ TEST(checkpoints, are_restored_on_other_meshes_and_layouts) {
     EXPECT_EQ(part.rate, 0.1);
     if (from.active()) {
       EXPECT_EQ(part.second.to_global()[5 * 10 + 2], value<double>(8, 2 * 13 + 5));
+    }
+  }
+}
+
+template <class L>
+struct run_state {
+  cleave::tensor<double, L::row> row;
+  io::data_position data;
+  cleave::optim::early_stopping stopping;
+};
+/// So many batches and evaluations of a run, as one list: each record, and the state of the end of the training.
+template <class L>
+std::vector<double> run_on(const cleave::grid& g, run_state<L>& s, std::int64_t batches) {
+  io::loader<std::int64_t> loader(s.row, hidden, 100, [](std::int64_t i) { return i; });
+  std::vector<double> seen;
+  for (; batches > 0; --batches) {
+    const auto rows = loader.next(s.data);
+    s.row.fill_by([&](const auto& at) { return static_cast<double>(rows[at[0]]); });
+    s.stopping.is_best(s.data.next < 4 ? 1.0 / static_cast<double>(s.data.next) : 1, s.data.next);
+    const std::vector<double> all = s.row.to_global();
+    if (g.active()) seen.insert(seen.end(), all.begin(), all.end());
+    seen.insert(seen.end(), {s.stopping.best, static_cast<double>(s.stopping.best_step),
+                             static_cast<double>(s.stopping.waited), s.stopping.stops({6}) ? 1.0 : 0.0});
+  }
+  return seen;
+}
+TEST(checkpoints, data_and_the_end_of_a_training_continue_on_other_meshes) {
+  const folder temporary;
+  const auto begun = []<class S>(const cleave::grid& g, S) {
+    auto s = nn::make_parameters<S>(g, {hidden = 13});
+    s.data.key = 5;
+    return s;
+  };
+  int number = 0;
+  for (const cleave::grid& from : all_grids()) {
+    if (from.size(a) * from.size(b) != support::ranks()) continue; // all ranks have seen the records
+    const std::string path = temporary / std::to_string(++number);
+    auto s = begun(from, run_state<by_heads>{});
+    // Over the end of an epoch of 7 batches, and to the end of the training.
+    run_on(from, s, 5);
+    io::checkpoints(from, path, {.asynchronous = false}).save(5, s);
+    const std::vector<double> rest = run_on(from, s, 5);
+    EXPECT_EQ(rest.back(), 1);
+    for (const cleave::grid& to : all_grids()) {
+      auto resumed = begun(to, run_state<by_rows>{});
+      resumed.data.key = 0;
+      io::checkpoints(to, path).restore(resumed);
+      const std::vector<double> continued = run_on(to, resumed, 5);
+      if (to.active()) {
+        EXPECT_EQ(continued, rest);
+      }
     }
   }
 }
