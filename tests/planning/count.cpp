@@ -63,7 +63,7 @@ int main() {
   const named_size expected[] = {vision::batch = 48, vision::layer = 2,   vision::embed = 32, vision::heads = 4,
                                  vision::head = 8,   vision::hidden = 64, vision::data = 2,   vision::model = 2};
   const sizes at = sizes_for(recorded, expected);
-  graph g = counted("simplify", 19700, 27, [&] { return simplify(recorded); });
+  graph g = counted("simplify", 19800, 27, [&] { return simplify(recorded); });
   const choice chosen = counted("choose", 500000, 122, [&] { return choose(g, at, rule); });
   const program made = counted("lower", 440000, 143, [&] { return lower(g, chosen, at, rule); });
   std::printf("nodes %zu, steps %zu\n", g.nodes.size(), made.steps.size());
