@@ -65,7 +65,7 @@ int main() {
   const sizes at = sizes_for(recorded, expected);
   graph g = counted("simplify", 19800, 27, [&] { return simplify(recorded); });
   const choice chosen = counted("choose", 500000, 122, [&] { return choose(g, at, rule); });
-  const program made = counted("lower", 440000, 143, [&] { return lower(g, chosen, at, rule); });
+  const program made = counted("lower", 400000, 143, [&] { return lower(g, chosen, at, rule); });
   std::printf("nodes %zu, steps %zu\n", g.nodes.size(), made.steps.size());
   if (!made.found.ok() || g.nodes.size() < 500) {
     std::puts("this is not the program that was counted");

@@ -200,7 +200,7 @@ struct step {
   source where{};
 };
 
-constexpr bool writes(const step& s) { return entry_of(s.kind).writes; }
+constexpr bool writes(const step& s) { return detail::step_kinds[static_cast<std::size_t>(s.kind)].writes; }
 constexpr bool computes(const step& s) { return entry_of(s.kind).computes; }
 constexpr bool is_routed(const step& s) { return entry_of(s.kind).routed; }
 constexpr bool is_collective(const step& s) { return words_of(s.move).communicates; }

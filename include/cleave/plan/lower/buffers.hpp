@@ -25,7 +25,7 @@ constexpr bool reads(const emitted& e, const step& s, std::size_t memory) {
 }
 /// Whether it reads or writes it.
 constexpr bool touches(const emitted& e, const step& s, std::size_t memory) {
-  return reads(e, s, memory) || (writes(s) && e.memory.at[s.out] == memory);
+  return reads(e, s, memory) || (e.memory.at[s.out] == memory && writes(s));
 }
 
 /// A value whose operands are visited, from operand `next` on; -1: it was not visited yet.
