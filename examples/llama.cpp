@@ -98,7 +98,7 @@ class decoder {
     reordered(cache_, from).into(cache_);
   }
   std::string plan(std::int64_t room) const {
-    constexpr auto made = cleave::plan<std::tuple<last_scores, cache>(weights<>, cache, tokens, places, std::int32_t,
+    constexpr auto made = cleave::plan<std::tuple<last_scores, cache>(weights, cache, tokens, places, std::int32_t,
                                                                       std::int32_t, numbers<float>)>(step<false>);
     return explain(made, {sequence = count_, position = 1, source = sources(room), layer = config_.layers,
                           embed = config_.embed, heads = config_.heads, group = config_.group, head = config_.head,
@@ -118,7 +118,7 @@ class decoder {
 
   cleave::grid grid_;
   configuration config_;
-  weights<> weights_;
+  weights weights_;
   cache cache_{};
   places begin_{};
   std::int64_t count_ = 0;

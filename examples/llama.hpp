@@ -45,33 +45,29 @@ inline constexpr nn::model_layout layout{nn::layout_rules{mesh, heads / model, h
                                          nn::layout_rules{mesh, sequence / data, heads / model, hidden / model,
                                                           vocabulary / model}};
 
-template <class T>
-struct parameters {
-  template <template <class, auto> class Tensor>
-  struct layers {
-    template <auto... D>
-    using parameter = Tensor<T, layout.parameters(layer, D...)>;
-    parameter<embed> before_attention;
-    nn::attention_weights<parameter<heads, group, head, embed>, parameter<heads, head, embed>,
-                          parameter<embed, heads, group, head>>
-        attention;
-    parameter<embed> before_feed_forward;
-    parameter<hidden, embed> gate, up;
-    parameter<embed, hidden> down;
-  };
-  template <template <class, auto> class Tensor>
-  struct in {
-    template <auto... D>
-    using parameter = Tensor<T, layout.parameters(D...)>;
-    parameter<vocabulary, embed> words;
-    layers<Tensor> stack;
-    parameter<embed> at_the_end;
-    /// The embedding table again if a file has none.
-    parameter<vocabulary, embed> scores;
-  };
+template <template <class, auto> class Tensor>
+struct layers {
+  template <auto... D>
+  using parameter = Tensor<float, layout.parameters(layer, D...)>;
+  parameter<embed> before_attention;
+  nn::attention_weights<parameter<heads, group, head, embed>, parameter<heads, head, embed>,
+                        parameter<embed, heads, group, head>>
+      attention;
+  parameter<embed> before_feed_forward;
+  parameter<hidden, embed> gate, up;
+  parameter<embed, hidden> down;
 };
-template <class T = float>
-using weights = typename parameters<T>::template in<cleave::tensor>;
+template <template <class, auto> class Tensor>
+struct parameters {
+  template <auto... D>
+  using parameter = Tensor<float, layout.parameters(D...)>;
+  parameter<vocabulary, embed> words;
+  layers<Tensor> stack;
+  parameter<embed> at_the_end;
+  /// The embedding table again if a file has none.
+  parameter<vocabulary, embed> scores;
+};
+using weights = parameters<cleave::tensor>;
 
 template <class T, auto... D>
 using activation = cleave::tensor<T, layout.activations(D...)>;

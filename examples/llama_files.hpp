@@ -33,8 +33,6 @@ struct configuration {
   std::int64_t layers = 0, embed = 0, heads = 0, group = 0, head = 0, hidden = 0, vocabulary = 0, positions = 0;
   /// The scores have a table of their own.
   bool own_scores = false;
-  /// The element type of the file; of 16 bits they become floats.
-  cleave::element element = cleave::element::f32;
   numbers<float> all{1e-5f, 10000, 1, 1, 4, 8192};
 
   /// Of all heads and those of keys: heads of keys, and queries for each.
@@ -112,9 +110,9 @@ struct checkpoint_header {
 };
 
 /// Of a checkpoint of llama2.c: one array after the other. Neighbours are pairs in its heads, halves in ours.
-inline weights<> load_checkpoint(const cleave::grid& grid, const mapped_file& file, const configuration& c) {
-  auto all = nn::make_parameters<weights<>>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
-                                                   head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
+inline weights load_checkpoint(const cleave::grid& grid, const mapped_file& file, const configuration& c) {
+  auto all = nn::make_parameters<weights>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
+                                                 head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
   const char* at = file.data() + checkpoint_header::bytes;
   const auto number = [&at](std::int64_t i) {
     float x = 0;
@@ -174,7 +172,6 @@ inline configuration configuration_of(const cleave::grid& grid, const std::strin
   c.embed = extent(words, 1);
   c.hidden = extent(first + "mlp.gate_proj.weight", 0);
   c.own_scores = find("lm_head.weight") != all.end();
-  c.element = find(words)->element;
   while (find("model.layers." + std::to_string(c.layers) + ".input_layernorm.weight") != all.end()) ++c.layers;
   const std::string beside = std::filesystem::path(path).replace_filename("config.json");
   const std::optional<std::string> text = examples::text_of(beside, reads);
@@ -203,10 +200,10 @@ inline configuration configuration_of(const cleave::grid& grid, const std::strin
            real("low_freq_factor", 1), real("high_freq_factor", 4), real("original_max_position_embeddings", 8192)};
   return c;
 }
-template <class T>
-weights<T> load_arrays(const cleave::grid& grid, const std::string& path, const configuration& c) {
-  auto all = nn::make_parameters<weights<T>>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
-                                                    head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
+/// Elements of 16 bits become floats.
+inline weights load_arrays(const cleave::grid& grid, const std::string& path, const configuration& c) {
+  auto all = nn::make_parameters<weights>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
+                                                 head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
   const std::string in = "model.layers.{i}.";
   const cleave::io::name_table names{{"words", "model.embed_tokens.weight"},
                                      {"scores", c.own_scores ? "lm_head.weight" : "model.embed_tokens.weight"},
@@ -224,27 +221,13 @@ weights<T> load_arrays(const cleave::grid& grid, const std::string& path, const 
   cleave::io::load(grid, path, all, {.names = names, .ignore = {"*rotary_emb*"}});
   return all;
 }
-inline constexpr cleave::function as_floats([](const auto& all) {
-  return cleave::tree_map([](const auto& v) { return cleave::cast<float>(v); }, all);
-});
-/// In an element type of 16 bits, as floats.
-template <class T>
-weights<> load_narrow(const cleave::grid& grid, const std::string& path, const configuration& c) {
-  const weights<T> narrow = load_arrays<T>(grid, path, c);
-  auto all = nn::make_parameters<weights<>>(grid, {layer = c.layers, embed = c.embed, heads = c.heads, group = c.group,
-                                                   head = c.head, hidden = c.hidden, vocabulary = c.vocabulary});
-  as_floats(narrow).into(all);
-  return all;
-}
-inline weights<> load(const cleave::grid& grid, const std::string& path, const configuration& c) {
+inline weights load(const cleave::grid& grid, const std::string& path, const configuration& c) {
   if (path.ends_with(".bin")) {
     std::optional<mapped_file> file;
     examples::on_all_ranks([&] { file.emplace(path); });
     return load_checkpoint(grid, *file, c);
   }
-  if (c.element == cleave::element::bf16) return load_narrow<cleave::bfloat16>(grid, path, c);
-  if (c.element == cleave::element::f16) return load_narrow<cleave::half>(grid, path, c);
-  return load_arrays<float>(grid, path, c);
+  return load_arrays(grid, path, c);
 }
 
 /// The tokens of llama2.c: bytes and their score for each.
