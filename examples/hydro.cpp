@@ -138,7 +138,7 @@ static_assert(plan.bytes({row = 512, col = 512, ay = 4, ax = 4}) == 4 * 2 * 2 * 
 static_assert(
     cleave::plan<std::tuple<Number, Number>(Field, Field, Field, Field)>(fastest).count(cleave::kind::all_reduce) == 2);
 
-/// Two gases at rest beside each other, and the waves between them after a time (Toro 2009, chapter 4).
+/// Two neighbouring gases at rest, and the waves between them after a time (Toro 2009, chapter 4).
 class shock_tube {
  public:
   struct side {
@@ -188,7 +188,7 @@ constexpr std::string_view usage =
     "  --cells N        cells along the longer side, at least 32 (200)\n"
     "  --mesh RxC       processes from top to bottom x from left to right (as square as possible)\n"
     "  --image FILE     where the density is written at the end, as a PNG file\n"
-    "  --fields FILE    an HDF5 file for the gas, with an XDMF file for ParaView beside it; needs HDF5\n"
+    "  --fields FILE    an HDF5 file for the gas, with an XDMF file for ParaView; needs HDF5\n"
     "  --log FILE       a CSV file for times, mass, energy, and the radius of a blast\n"
     "  --every N        pairs of steps between the fields and the lines in these files (10)\n";
 

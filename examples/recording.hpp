@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Writes fields in the course of time to an HDF5 file, with an XDMF file for ParaView beside it, if HDF5 is there.
+// Writes fields in the course of time to an HDF5 file, with an XDMF file for ParaView, if HDF5 is there.
 #pragma once
 
 #include <cleave/cleave.hpp>

@@ -54,7 +54,7 @@ using Frames = cleave::tensor<float, mesh(batch, row / ay, col / ax, frame)>;
 using Images = cleave::tensor<float, mesh(batch, row / ay, col / ax)>;
 
 constexpr cleave::function forecast([](const auto& p, const auto& frames) {
-  // Windows of 3 x 3 places that are `apart` from each other: what a place knows of grows with few layers.
+  // Windows of 3 x 3 places that are `apart` from each other: the surroundings that a place sees grow fast.
   const auto seen = [](const auto& x, const auto& w, const auto& channel, std::int64_t apart) {
     return relu(
         nn::convolution(x, w, channel, nn::centred(row, row, kr, 1, apart), nn::centred(col, col, kc, 1, apart)));

@@ -15,7 +15,7 @@ def column_of(path: pathlib.Path, column: str) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("logs", type=pathlib.Path, nargs="+", help="CSV files; the first is what others are compared with")
+    parser.add_argument("logs", type=pathlib.Path, nargs="+", help="CSV files; others are compared with the first")
     parser.add_argument("--column", default="loss", help="the column that is compared (loss, which must also fall)")
     parser.add_argument("--within", type=float, required=True, help="the largest relative difference that is allowed")
     options = parser.parse_args()

@@ -157,7 +157,7 @@ expression(f, "(used >> axis & 1) != 0", "false")
 f = "cost/exchange.hpp"
 expression(f, "std::max<std::int64_t>(all - elsewhere, 0)", "all", "unit:Prices.*")
 expression(f, "all == here ? 0 : owners - (here > 0 ? 1 : 0)", "0", "unit:Prices.*")
-expression(f, "dim.owner(blocks, r.from + (r.count - 1) * r.from_step) - dim.owner(blocks, r.from) + 1", "1", "unit:Prices.*")
+expression(f, "dim.owners(blocks, r.from, r.from + (r.count - 1) * r.from_step)", "1", "unit:Prices.*")
 statement(f, "c.messages += one.messages;", "", "unit:Prices.*")
 statement(f, "busiest.messages = std::max(busiest.messages, c.messages);", "", "unit:Prices.*")
 expression(f, "(mapped & dim_bit(p.from[i])) == 0", "true")
@@ -166,7 +166,7 @@ expression(f, "(block.end - 1) * m.stride + m.offset.constant + m.dilation + 1",
 expression(f, "all != here ? 1 : 0", "0", "unit:Prices.*")
 statement(f, "c.bytes *= size_of(r.type.element);")
 f = "cost/node_price.hpp"
-statement(f, "const bool partial = (copies[i].word & ~layout::dims_mask) != 0;", "const bool partial = false;")
+expression(f, "(copies[i].word & ~layout::dims_mask) != 0", "false")
 expression(f, "std::min(price[k], reshard_price(m, u, copies[i], copies[k]))", "price[k]", "unit:MovesNoMoreThanGspmd.*")
 expression(f, "m.weight.at[v] * *known", "*known", "unit:Search.*")
 expression(f, "m.weight.at[u] * m.cache.score(m.kind.at[u], from, to)", "m.cache.score(m.kind.at[u], from, to)", "oracle")
@@ -299,7 +299,7 @@ expression(f, "made_.nodes.size() >= no_node", "true") # every program is refuse
 # Layouts.
 f = "layout/blocks.hpp"
 expression(f, "(extent + parts - 1) / parts", "(extent + parts) / parts", "unit:Layouts.*")
-expression(f, "extent <= narrow", "true", "unit:Axes.*")
+expression(f, "dim.extent <= narrow", "true", "unit:Axes.*")
 expression(f, "first + length < extent ? first + length : extent", "first + length", "unit:Layouts.*")
 expression(f, "given->begins[index * (blocks / parts)]", "given->begins[index]", "unit:Layouts.*")
 expression(f, "index < begin(parts, middle + 1)", "index <= begin(parts, middle + 1)", "unit:Layouts.*")

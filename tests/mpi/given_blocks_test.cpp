@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -164,7 +167,7 @@ TEST(given_blocks, renamed_to_equal_blocks_and_back) {
     support::fill(u, 0.1);
     check(g, to_equal, std::tie(v), u);
     check(g, from_equal, std::tie(u), v);
-    // What is sent is what the other layout lacks.
+    // Each device receives the elements that it lacks.
     std::int64_t lacks = 0;
     const dim_blocks given{23, g.state().blocks_of("cells")}, equal{23};
     const range from = given.block(g.size(x), g.here()[1]), to = equal.block(g.size(x), g.here()[1]);
@@ -226,6 +229,29 @@ TEST(given_blocks, gradients) {
   }
 }
 
+// With equal blocks, a dim of one index for each device merges into blocks that stay where they are.
+inline constexpr axis<"p", 2> p;
+inline constexpr axis<"q", 2> q;
+inline constexpr cleave::mesh fixed_mesh{p, q};
+inline constexpr dim_in_blocks<"major", "pair", 2> major;
+inline constexpr dim<"minor", 6> minor;
+inline constexpr dim<"whole"> whole;
+constexpr function merged([](auto u) { return merge(u, major, minor, whole); });
+constexpr function divided([](auto v) { return split(v, whole, major, minor); });
+TEST(given_blocks, merged_and_split_with_an_index_for_each_device) {
+  if (support::ranks() < 4) return;
+  const grid g(fixed_mesh, MPI_COMM_WORLD, {2, 2});
+  g.set_blocks(major, {2, 0});
+  tensor<double, fixed_mesh(major / p, minor / q)> u(g, {2, 6});
+  tensor<double, fixed_mesh(whole / p / q)> v(g, {12});
+  support::fill(u, 0.3);
+  v = merged(u);
+  EXPECT_EQ(u.to_global(), v.to_global());
+  u = 0.0;
+  u = divided(v);
+  EXPECT_EQ(u.to_global(), v.to_global());
+}
+
 TEST(given_blocks, copies_between_tables) {
   std::vector<grid> others = support::grids(mesh);
   for (const grid& other : others) {
@@ -236,7 +262,6 @@ TEST(given_blocks, copies_between_tables) {
   for (const grid& g : grids(23))
     for (const grid& other : others) {
       table u(g, {23, 3}), v(other, {23, 3});
-      tensor<double, mesh(even / x)> e(other, {23});
       support::fill(u, 0.1);
       copy(u, v);
       EXPECT_EQ(u.to_global(), v.to_global());
@@ -261,6 +286,8 @@ TEST(given_blocks, mistakes_are_said_on_all_ranks) {
   EXPECT_TRUE(has(said<grid_error>([&] { g.set_blocks(row, std::vector<std::int64_t>()); }),
                   "no sizes were given for the blocks 'cells'"));
   EXPECT_TRUE(has(said<grid_error>([&] { g.set_blocks(row, {4, -1}); }), "block 1 of the blocks 'cells' was given"));
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_TRUE(has(said<grid_error>([&] { g.set_blocks(row, {most, most, 4}); }), "block 0 of the blocks 'cells'"));
   if (support::ranks() > 1) {
     EXPECT_TRUE(has(said<grid_error>([&] { g.set_blocks(row, {4, support::rank()}); }), "the ranks do not agree"));
     EXPECT_TRUE(has(said<grid_error>([&] { g.set_blocks(row, std::vector<std::int64_t>(1 + support::rank(), 2)); }),

@@ -98,4 +98,15 @@ static_assert(!cleave::nests({10}, 0, list(0, 1), [] {
   return s;
 }()));
 
+// Elements of a vector that were removed can be made again, also scalars, whose lifetimes clang follows.
+constexpr int sum_after_removals() {
+  cleave::indexed_vector<int> all(2, 1);
+  all.pop_back();
+  all.push_back(3);
+  all.erase(all.begin());
+  all.resize(3, 5);
+  return all[0] + all[1] + all[2];
+}
+static_assert(sum_after_removals() == 13);
+
 } // namespace

@@ -176,7 +176,7 @@ TEST(Layouts, NestedBlocksLieInTheirPrefix) {
                     wide = held(c.global.along(0), fine.prefix(cut), at, c.sizes);
         inside = inside && (small.size() == 0 || (small.begin >= wide.begin && small.end <= wide.end));
       }
-      // What nests lies inside; equal blocks may happen to lie inside for some extents without nesting in general.
+      // Nested blocks lie inside; equal blocks may happen to lie inside for some extents without nesting in general.
       const bool nested = nests(c.global.along(0), fine.prefix(cut), fine, c.sizes);
       ASSERT_TRUE(inside || !nested);
       ASSERT_TRUE(nested == inside || c.global.given[0] == nullptr);

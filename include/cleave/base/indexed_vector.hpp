@@ -168,7 +168,11 @@ class indexed_vector {
       std::construct_at(at + size_++, std::move(value));
     }
   }
-  constexpr void pop_back() { std::destroy_at(at + --size_); }
+  /// Ends no lifetime of a scalar: others are assigned in its place.
+  constexpr void pop_back() {
+    --size_;
+    if constexpr (!no_destructor) std::destroy_at(at + size_);
+  }
   /// Removes all elements that are equal to a value. Returns how many there were.
   constexpr std::size_t remove(const T& value) {
     return remove_if([&](const T& x) { return x == value; });

@@ -69,7 +69,7 @@ inline constexpr text<0> mesh_counts_disagree{"the ranks do not agree on how man
 inline constexpr text<1> blocks_disagree{"the ranks do not agree on the sizes of the blocks '{blocks}'"};
 /// mend: Give one size for each block, in their order.
 inline constexpr text<1> blocks_without_sizes{"no sizes were given for the blocks '{blocks}'"};
-/// mend: A block that has no elements has the size 0.
+/// mend: A block that has no elements has the size 0. All sizes together are at most 2^46.
 inline constexpr text<3> blocks_negative{"block {block} of the blocks '{blocks}' was given the size {got}",
                                          {"blocks", "block", "got"}};
 /// mend: Tensors have the first sizes. For other ones make another grid, and `copy` the tensors to it.

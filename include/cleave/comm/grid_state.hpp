@@ -176,7 +176,8 @@ class grid_state : public guarded_calls {
     indexed_vector<std::int64_t>& begins = made->table.begins;
     begins.push_back(0);
     for (const std::int64_t n : sizes) {
-      if (n < 0) raise<grid_error>(wording::blocks_negative(name, std::ssize(begins) - 1, n));
+      if (n < 0 || n > most_elements - begins.back())
+        raise<grid_error>(wording::blocks_negative(name, std::ssize(begins) - 1, n));
       begins.push_back(begins.back() + n);
     }
     const block_table* const known = blocks_of(name);

@@ -95,8 +95,7 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
     for (const index_run& r : distinct_sources(runs)) {
       n.all += r.count;
       n.here += within(r, own).count;
-      if (dim.extent > 0)
-        n.owners += dim.owner(blocks, r.from + (r.count - 1) * r.from_step) - dim.owner(blocks, r.from) + 1;
+      if (dim.extent > 0) n.owners += dim.owners(blocks, r.from, r.from + (r.count - 1) * r.from_step);
     }
     runs.clear();
   };

@@ -30,7 +30,7 @@ inline std::string place_of(const step& s) { return place_of(s.where.name(), s.w
 class plan_identity {
  public:
   [[gnu::cold]] explicit plan_identity(const program_view& p) {
-    for (const dim_info& d : p.dims) all_.mix_all(d.name, d.extent);
+    for (const dim_info& d : p.dims) all_.mix_all(d.name, d.extent, d.blocks);
     for (const loop_info& l : p.loops) all_.mix_all(l.along, l.backwards, l.around, l.iterations, l.once);
     for (const dim_map& m : p.maps) {
       all_.mix_all(m.operand, m.from, m.to, m.window, m.stride, m.dilation, m.divisor, m.outside, m.floors);

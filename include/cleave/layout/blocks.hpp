@@ -97,6 +97,13 @@ struct dim_blocks {
     }
     return low;
   }
+  /// How many blocks have indices from one index to another.
+  constexpr std::int64_t owners(std::int64_t parts, std::int64_t from, std::int64_t to) const {
+    const std::int64_t first = owner(parts, from), last = owner(parts, to);
+    std::int64_t n = last - first + 1;
+    for (std::int64_t i = first; given != nullptr && i < last; ++i) n -= block(parts, i).size() == 0 ? 1 : 0;
+    return n;
+  }
   /// Whether all blocks have one size.
   constexpr bool even(std::int64_t parts) const {
     return given == nullptr ? extent % parts == 0 : longest(parts) == shortest(parts);

@@ -63,7 +63,8 @@ constexpr std::int64_t bytes(const program_view& p, const sizes& at) {
   return total;
 }
 
-/// Exchanges that share messages have as many as the one of them that has most; along other axes are other devices.
+/// Exchanges that share messages have as many as the one of them that has most; along other axes are other devices. If
+/// two of them have some axes in common and others not, this is the least number.
 constexpr std::int64_t messages(const program_view& p, const sizes& at) {
   std::int64_t total = 0, most = 0;
   axis_set over{};

@@ -290,12 +290,13 @@ class compared_coordinates {
     if (c >= 0 && c < sizes_[axis] && std::find(along_[axis].begin(), along_[axis].end(), at) == along_[axis].end())
       along_[axis].push_back(at);
   }
-  /// The last block that is not empty, or the longest one if sizes are given, and its neighbours.
+  /// The last block that is not empty, and its neighbours; all blocks if sizes are given.
   constexpr void add_around(const dim_blocks& dim, axis_list list) {
     const std::int64_t parts = sizes_.product(list);
     if (dim.extent == 0) return;
-    const std::int64_t at = dim.given != nullptr ? dim.longest_at(parts) : dim.owner(parts, dim.extent);
-    for (std::int64_t block = at - 1; block < at + 2; ++block) {
+    const std::int64_t at = dim.owner(parts, dim.extent);
+    const range compared = dim.given != nullptr ? range{0, parts} : range{at - 1, at + 2};
+    for (std::int64_t block = compared.begin; block < compared.end; ++block) {
       coordinates of_block{};
       if (block >= 0 && block < parts) move_to_block(block, list, of_block, sizes_);
       for (int i = 0; i < list.size(); ++i) add(list[i], of_block[list[i]]);

@@ -128,9 +128,16 @@ constexpr std::int64_t stride_along(const buffer& b, const addressing& a, dim_id
 template <class Maps>
 constexpr std::int64_t largest_elements(const buffer& b, const Maps& maps, const sizes& s) {
   coordinates at{};
-  for (int i = 0; i < b.type.rank; ++i)
-    if (const dim_blocks dim = s.along(b.type[i]); dim.given != nullptr)
+  const auto move_to_longest = [&](dim_id along, int i) {
+    if (const dim_blocks dim = s.along(along); dim.given != nullptr)
       move_to_block(dim.longest_at(s.axes.product(b.where[i])), b.where[i], at, s.axes);
+  };
+  for (int i = 0; i < b.type.rank; ++i) move_to_longest(b.type[i], i);
+  // A region has the blocks of the dim that reads it.
+  for (int m = 0; m < b.maps && has_neighbours(b); ++m) {
+    const dim_map& map = maps[as_size(b.first_map + m)];
+    move_to_longest(map.to, b.type.find(map.from));
+  }
   return elements_of(b, maps, s, at);
 }
 

@@ -220,8 +220,8 @@ constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whol
     const bool exact = kept == whole.size();
     if (divides(major, list)) return {list, {}, exact};
     for (int cut = 0; cut < kept; ++cut)
-      if (major.extent != dynamic && major.extent == devices_of(g, list.prefix(cut)) &&
-          divides(minor, list.without(cut)))
+      if ((cut == 0 || major.blocks.empty()) && major.extent != dynamic &&
+          major.extent == devices_of(g, list.prefix(cut)) && divides(minor, list.without(cut)))
         return {list.prefix(cut), list.without(cut), exact};
   }
   return {{}, {}, whole.empty()};

@@ -81,17 +81,25 @@ constexpr double seconds_along(const link& l, kind what, double bytes, std::int6
   return bytes * slow / l.far_bandwidth + bytes * fast * crossed / l.bandwidth + rounds * (l.latency + l.far_latency);
 }
 
-/// The seconds of one collective: its slowest axis decides. 0: the step does not communicate, or shares the messages
-/// of another.
+/// The seconds of one collective, with those that share its messages: its slowest axis decides. 0: the step does not
+/// communicate, or shares the messages of another.
 constexpr double seconds_of_collective(const program_view& p, const step& s, const sizes& at, const machine& m) {
   if (s.move == kind::none || !words_of(s.move).communicates || s.joined) return 0;
-  const cost c = step_cost(p, s, at);
+  const std::size_t first = as_size(&s - p.steps.data()), end = end_of_joined(p.steps, first);
   double most = 0;
   std::int64_t apart = 1; // neighbours along the axis
-  for (int a = p.mesh.size(); a-- > 0 && c.bytes > 0; apart *= at.axes[a])
-    if (s.axes.contains(a) && at.axes[a] > 1)
-      most = std::max(most, seconds_along(m.link_of(p.mesh.axes[a].name, apart), s.move, static_cast<double>(c.bytes),
-                                          c.messages, at.axes[a]));
+  for (int a = p.mesh.size(); a-- > 0; apart *= at.axes[a]) {
+    cost along{};
+    for (std::size_t i = first; i < end && at.axes[a] > 1; ++i) {
+      if (!p.steps[i].axes.contains(a)) continue;
+      const cost c = step_cost(p, p.steps[i], at);
+      along.bytes += c.bytes;
+      along.messages = std::max(along.messages, c.messages);
+    }
+    if (along.bytes > 0)
+      most = std::max(most, seconds_along(m.link_of(p.mesh.axes[a].name, apart), s.move,
+                                          static_cast<double>(along.bytes), along.messages, at.axes[a]));
+  }
   return most;
 }
 
@@ -199,7 +207,7 @@ class clocks {
   }
   constexpr double network_seconds(const step& s) {
     const double seconds = seconds_of_collective(p_, s, at_, m_);
-    if (seconds > 0) all_.network_bytes += iterations() * static_cast<double>(step_bytes(p_, s, at_));
+    if (s.move != kind::none) all_.network_bytes += iterations() * static_cast<double>(step_bytes(p_, s, at_));
     all_.network += iterations() * seconds;
     return seconds;
   }

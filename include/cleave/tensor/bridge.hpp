@@ -96,6 +96,7 @@ struct bridged_types {
     for (const spec* s : {source, target}) {
       for (const placement& p : s->dims) {
         add(p.dim.name);
+        add(p.dim.blocks);
         for (const std::string_view axis : p.axes) add(axis);
         add({});
       }
