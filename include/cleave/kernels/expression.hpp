@@ -221,11 +221,6 @@ struct fused_expression {
     const frame_type f = frame_at(r, i);
     return static_cast<const cell_at<entries - 1>&>(f).value;
   }
-// Every node reads only values that were set before it, which g++ does not see without optimisation.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
   /// The values of all entries there.
   CLEAVE_FUNCTION static frame_type frame_at(const row_type& r, std::int64_t i) {
     frame_type f;
@@ -250,11 +245,9 @@ struct fused_expression {
 
    private:
     const row_type& r_;
-    frame_type f_;
+    // Set, also where an entry is computed in the loop: `store` copies all of it, which g++ takes for a mistake.
+    frame_type f_{};
   };
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
  private:
   template <detail::entries_set Set, int Entry>
