@@ -62,7 +62,7 @@ TEST(executor, product_all_reduce_map) {
     s.dims[0] = ni;
     s.dims[1] = nj;
     s.dims[2] = nk;
-    const range mine = held(nk, axis_list(0), g.here(), g.sizes());
+    const range mine = held(dim_blocks{nk}, axis_list(0), g.here(), g.sizes());
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     std::vector<float> a(at(ni * mine.size())), b(at(mine.size() * nj));
     for (std::int64_t i = 0; i < ni; ++i)
