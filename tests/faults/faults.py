@@ -197,7 +197,7 @@ expression(f, "own > elsewhere", "false", "oracle")
 expression(f, "more > repeated ? m.rule.flop * (more - repeated) : 0", "0", "oracle")
 f = "plan/search/change.hpp"
 expression(f, "(after < least)", "(after < 0.7 * before)", "oracle")
-statement(f, "  take_back(m, a);")
+statement(f, "a.chosen.at[v] = a.undo.at[i].before;")
 statement(f, "a.flops = flops_after;")
 statement(f, "count_work(m, a);", "", "fuzz", 1)
 statement(f, "next.forwarded = s.out.unreduced() & ~dividing_axes(next);", "next.forwarded = s.out.unreduced();")

@@ -100,6 +100,27 @@ TEST(Search, ReadersOfACopyFindOtherWays) {
   }
 }
 
+/// A weighted sum of rows of a table whose rows are sharded: each device sums the rows that it has, which is a partial
+/// sum, and no row moves. Products follow the change of the look-up.
+TEST(Search, ProductsFollowALookUp) {
+  const dim_ref word{"word", 1 << 20}, embed{"embed", 64}, bag{"bag", 4096}, item{"item", 8};
+  recorder in(layout_named({}).mesh);
+  const value table = in.input(element::f32, layout_named({{word, x}, {embed, ""}})),
+              words = in.input(element::i32, layout_named({{bag, y}, {item, ""}})),
+              weights = in.input(element::f32, layout_named({{bag, y}, {item, ""}}));
+  in.output(dot(gather(table, word, words), weights, item), element::f32, layout_named({{bag, y}, {embed, ""}}));
+  const graph g = in.take();
+  const sizes at = sizes_for(g);
+  const program p = partition(g, at);
+  std::int64_t sums = 0, moves = 0;
+  for (const step& s : p.steps) {
+    moves += is_collective(s) ? 1 : 0;
+    sums += s.move == kind::all_reduce ? 1 : 0;
+  }
+  EXPECT_EQ(sums, 1);
+  EXPECT_EQ(moves, 1);
+}
+
 /// A layout packed in a word is what a list for each position is.
 TEST(Search, LayoutsAreListsOfAxes) {
   std::mt19937 random(3);

@@ -55,8 +55,12 @@ struct assignment {
   /// Whether the search offers strategies and tries changes that help only once the others no longer do: before, they
   /// would often lead to a worse end.
   bool looks_further = false;
-  /// Reused space: changed nodes, nodes to be priced and their prices, copies of a value, candidates.
+  /// Whether a product would have followed the last change, had products been asked to.
+  bool stopped_at_product = false;
+  /// Reused space: changed nodes and their previous needs, nodes to be priced and their prices, copies of a value,
+  /// candidates.
   flat_list<change> undo{};
+  flat_list<layout> undo_needs{};
   indexed_vector<std::size_t> priced{};
   indexed_vector<double> new_prices{};
   indexed_vector<layout> copies{};
@@ -138,11 +142,9 @@ constexpr void assign(const cost_model& m, assignment& a, std::size_t v, const s
     return;
   }
   const std::uint64_t dims = s.out.word & layout::dims_mask;
-  const position_map* from_result = m.from_result.at;
-  layout* need = a.need.at;
   for (std::uint32_t slot = first; slot < end; ++slot) {
-    const position_map to = from_result[slot];
-    need[edge_of[slot]].word = to == same_positions || dims == 0 ? dims : mapped(dims, to);
+    const position_map to = m.from_result.at[slot];
+    a.need.at[edge_of[slot]].word = to == same_positions || dims == 0 ? dims : mapped(dims, to);
   }
 }
 

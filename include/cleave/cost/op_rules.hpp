@@ -92,6 +92,8 @@ enum node_trait : std::uint32_t {
   /// Some reader is transparent.
   read_through = 1u << 17,
   begins_loop = 1u << 18,
+  /// Products may follow a change of it.
+  leads_products = 1u << 19,
   /// A merge or a split of dims, which may become an exchange of elements.
   regroups = 1u << 20,
   /// Some reader follows it whatever happens: is transparent or has no choice.

@@ -78,7 +78,7 @@ inline constexpr op_rules contraction{
     .reads_any_order = true,
     .gives_any_order = true,
     .propagates_late = true,
-    .traits = planner::contracting | planner::has_flops,
+    .traits = planner::contracting | planner::has_flops | planner::leads_products,
     .flops = &flops_of_product,
     .most_flops = &most_flops_of_product,
     .offer = &planner::add_all_ways,

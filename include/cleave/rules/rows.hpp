@@ -198,7 +198,7 @@ inline constexpr op_rules gather{
     .adjoint = &detail::adjoint_of_gather,
     .factors = &factors_of_gather,
     .reads_any_order = true,
-    .traits = planner::special | planner::fetches_operands,
+    .traits = planner::special | planner::fetches_operands | planner::leads_products,
     .place = &place_gather,
     .moves = &moves_of_gather,
     .offer = &offer_own_rows,

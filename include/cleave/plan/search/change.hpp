@@ -9,15 +9,22 @@
 namespace cleave { inline namespace v0 { namespace planner {
 
 /// The nodes that follow when the strategy of a node changes.
-enum class followers : std::uint8_t { none, cheap };
+enum class followers : std::uint8_t { none, cheap, products };
 
 /// Sets a strategy in the course of a change, and with it those that must follow. The old one goes to a.undo.
 constexpr void lead_followers(const cost_model& m, assignment& a, std::size_t v);
 constexpr void set_strategy(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
   if (a.undo.count == a.undo.capacity) a.undo.grow(1);
-  change& made = a.undo.at[a.undo.count++];
-  made.node = v;
-  made.before = a.chosen.at[v];
+  a.undo.at[a.undo.count++] = {v, a.chosen.at[v]};
+  const std::uint32_t first = m.first_slot.at[v], end = m.first_slot.at[v + 1];
+  if (first != end) {
+    const layout* need = a.need.at;
+    if (a.undo_needs.count + (end - first) > a.undo_needs.capacity) a.undo_needs.grow(end - first);
+    layout* before = a.undo_needs.at;
+    std::size_t count = a.undo_needs.count;
+    for (std::uint32_t slot = first; slot < end; ++slot, ++count) before[count].word = need[m.edge_of.at[slot]].word;
+    a.undo_needs.count = count;
+  }
   a.changed_in.at[v] = a.round;
   assign(m, a, v, s);
   if ((m.traits.at[v] & leads) != 0) lead_followers(m, a, v);
@@ -67,6 +74,7 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
     if (a.changed_in.at[w] == a.round || ((t & fixed_strategy) != 0 && a.moves_before_loop.at[w] == 0)) continue;
     if ((t & transparent_if_whole) != 0 && is_fixed(m, a, w)) continue;
     const bool product = (t & contracting) != 0;
+    a.stopped_at_product = a.stopped_at_product || (product && !products);
     if (product ? !products : rank < m.rank.at[w]) continue;
     if ((t & special) == 0 && ((a.need.at[e].word ^ old.word) & layout::dims_mask) != 0) continue;
     const int k = m.edges.at[e].number;
@@ -110,6 +118,8 @@ constexpr void ripple(const cost_model& m, assignment& a, std::size_t v, const s
 constexpr void begin_change(assignment& a) {
   ++a.round;
   a.undo.count = 0;
+  a.undo_needs.count = 0;
+  a.stopped_at_product = false;
 }
 /// Lets a change that was priced and grew be priced again.
 constexpr void go_on_with_change(assignment& a) {
@@ -118,7 +128,14 @@ constexpr void go_on_with_change(assignment& a) {
 }
 /// Takes a change back.
 constexpr void take_back(const cost_model& m, assignment& a) {
-  for (std::size_t i = a.undo.count; i-- > 0;) assign(m, a, a.undo.at[i].node, a.undo.at[i].before);
+  std::size_t needs = a.undo_needs.count;
+  for (std::size_t i = a.undo.count; i-- > 0;) {
+    const std::size_t v = a.undo.at[i].node;
+    a.chosen.at[v] = a.undo.at[i].before;
+    const std::uint32_t first = m.first_slot.at[v];
+    for (std::uint32_t slot = m.first_slot.at[v + 1]; slot-- > first;)
+      a.need.at[m.edge_of.at[slot]] = a.undo_needs.at[--needs];
+  }
 }
 
 constexpr std::size_t add_transparent_readers(const cost_model& m, assignment& a, std::size_t u, std::size_t found) {
@@ -249,7 +266,7 @@ constexpr bool try_change(const cost_model& m, assignment& a, fingerprints& f, s
   ++a.tries;
   begin_change(a);
   if (who == followers::none) set_strategy(m, a, v, s);
-  else ripple(m, a, v, s, false);
+  else ripple(m, a, v, s, who == followers::products);
   if (accept_if_cheaper(m, a, f, tie)) return true;
   take_back(m, a);
   return false;

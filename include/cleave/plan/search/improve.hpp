@@ -47,8 +47,13 @@ constexpr bool try_strategy(const cost_model& m, assignment& a, fingerprints& f,
   if (!together) return try_change(m, a, f, v, s, followers::none);
   if (try_change(m, a, f, v, s, followers::cheap)) return true;
   // A reduction's result is smaller than its operand: it may be moved for those that would not follow.
-  return a.looks_further && (m.traits.at[v] & (reduces | contracting)) == reduces &&
-         try_change(m, a, f, v, s, followers::none);
+  if (a.looks_further && (m.traits.at[v] & (reduces | contracting)) == reduces &&
+      try_change(m, a, f, v, s, followers::none))
+    return true;
+  if ((m.traits.at[v] & leads_products) != 0 && a.stopped_at_product && try_change(m, a, f, v, s, followers::products))
+    return true;
+  // A sum of partial sums, reduced once for all its readers.
+  return s.forwarded != 0 && a.chosen.at[v].forwarded == 0 && try_change(m, a, f, v, s, followers::none);
 }
 
 /// Whether something that a node reads must be moved for it.
