@@ -125,7 +125,7 @@ struct level {
 // cannot have are above 18 = 27 - 1 * 3 * 3; those of which it has little are damped too.
 constexpr double lowest = 9, highest = 36;
 // Two steps of Chebyshev over this interval (Saad 2003, algorithm 12.1): the first correction is a part of the
-// residual, the second one is made of the first and of what it leaves.
+// residual, the second one is made of the first and of the residual after it.
 constexpr double middle = (highest + lowest) / 2, half = (highest - lowest) / 2, ratio = half / middle;
 constexpr double next = 1 / (2 / ratio - ratio), first_part = 1 / middle, again = next * ratio, more = 2 * next / half;
 

@@ -159,4 +159,10 @@ class csv_log {
   std::ofstream file_{};
 };
 
+/// The loss of a step, if it is a finite number; the same on every rank. Throws otherwise.
+inline double finite_loss(double loss) {
+  if (!std::isfinite(loss)) throw std::runtime_error("the loss is not finite any more: try a smaller --rate");
+  return loss;
+}
+
 } // namespace examples

@@ -124,7 +124,7 @@ constexpr std::string_view usage =
     "  --rate X       highest rate of learning (0.01)\n"
     "  --seed N       of weights and of the order of the images (1)\n"
     "  --log FILE     writes step, loss and seconds as CSV, line by line\n"
-    "  --plan         prints what a step communicates, with its bytes\n"
+    "  --plan         prints the collectives of a step, with their bytes\n"
     "  --expect X     status 1 if the error, over that of rain that stays where it is, is higher than X\n";
 
 int run(examples::options& given, int ranks, bool speaks) {
@@ -180,8 +180,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   while (at.next < steps) {
     fill(loader.next(at));
     step(p, state, frames, later, static_cast<float>(schedule(at.next))).into(p, state, value);
-    const double now = static_cast<double>(value.item());
-    if (!std::isfinite(now)) throw std::runtime_error("the loss is not finite any more: try a smaller --rate");
+    const double now = examples::finite_loss(static_cast<double>(value.item()));
     losses.add(now);
     log.write({static_cast<double>(at.next), now, shown.seconds()});
     shown.show(at.next, {{"loss", now}});

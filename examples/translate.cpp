@@ -307,8 +307,7 @@ int run(examples::options& given, int ranks, bool speaks) {
     begun.fill_by([&](const auto& i) { return token_at(rows[i[0]].english, i[1] - 1); });
     next.fill_by([&](const auto& i) { return token_at(rows[i[0]].english, i[1]); });
     step(p, state, sentences, begun, next, static_cast<float>(schedule(at.next))).into(p, state, value);
-    const double now = static_cast<double>(value.item());
-    if (!std::isfinite(now)) throw std::runtime_error("the loss is not finite any more: try a smaller --rate");
+    const double now = examples::finite_loss(static_cast<double>(value.item()));
     losses.add(now);
     log.write({static_cast<double>(at.next), now, shown.seconds()});
     shown.show(at.next, {{"loss", now}});

@@ -174,8 +174,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   while (at.next < steps && !stopping.stops({patience})) {
     fill(images, labels, loader.next(at));
     step(p, state, images, labels, static_cast<float>(schedule(at.next))).into(p, state, value);
-    const double now = static_cast<double>(value.item());
-    if (!std::isfinite(now)) throw std::runtime_error("the loss is not finite any more: try a smaller --rate");
+    const double now = examples::finite_loss(static_cast<double>(value.item()));
     losses.add(now);
     double share = std::numeric_limits<double>::quiet_NaN();
     if (at.next % loader.batches() == 0) {

@@ -28,7 +28,7 @@ constexpr cleave::dim<"stage"> stage;
 struct technique {
   /// Above 1 the stages are interleaved.
   int rounds = 1;
-  /// Whether the devices for tensors share what goes from stage to stage (section 4.1 of the first paper).
+  /// Whether the devices for tensors share the values that go from stage to stage (section 4.1 of the first paper).
   bool shares_messages = false;
   /// Whether activations between the parts of a layer are sharded along positions, and only scores are computed again
   /// (the second paper). Otherwise whole layers are.

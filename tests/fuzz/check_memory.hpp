@@ -68,7 +68,7 @@ inline std::string wrong_members(const comm::exchange_spec& e, const coordinates
   return "";
 }
 
-/// Compares a plan on random meshes and extents; says what is wrong. `give_blocks` may give dims blocks.
+/// Compares a plan on random meshes and extents; the first difference, or nothing. `give_blocks` may give dims blocks.
 template <class GiveBlocks>
 std::string wrong_memory(const program& p, const sizes& planned, unsigned seed, const GiveBlocks& give_blocks) {
   std::mt19937 random(seed);

@@ -52,7 +52,7 @@ std::vector<grid> grids(std::int64_t extent) {
   add(2);
   return all;
 }
-/// Runs a function and compares with the evaluator, and compares what MPI moves on the busiest rank with the price for
+/// Runs a function and compares with the evaluator, and the bytes that MPI moves on the busiest rank with the price for
 /// the blocks of the grid.
 template <class F, class... Results, class... Args>
 void check(const grid& g, const F& f, std::tuple<Results&...> results, const Args&... args) {

@@ -125,7 +125,7 @@ struct vector_product {
       put(first + r, parts[r][0] + rest[r]);
     }
   }
-  /// Prefetches what comes some rows later, which processors do too late.
+  /// Prefetches operands 8 KiB ahead: processors do it too late.
   static void add_product(wide& sum, const T* a, const T* b, std::int64_t at) {
     prefetch_line(a + at + 8192 / sizeof(T));
     wide x, y;
