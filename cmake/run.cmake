@@ -38,7 +38,7 @@ endfunction()
 
 # Registers `program` with `ranks` ranks as the ctest test `name`, run from the source folder. One of these tests runs at a time, since
 # ranks that wait for each other take turns on the cores; the longest begin first. A rank that waits polls, and takes as much of a core
-# as a program that works: each counts as one of the four jobs of the presets, so four ranks or more run alone. (Next to two compilers
+# as a program that works: each counts as one of the four jobs of the presets, so four ranks or more run alone. (Next to two other jobs
 # eight ranks took 590 s, alone 66 s.) Tests that measure times are RUN_SERIAL, and say so themselves.
 # cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
 function(cleave_add_mpi_test name program ranks)
