@@ -436,7 +436,7 @@ f = "kernels/gemm.hpp"
 statement(f, "if (g.k == 0 && g.beta == 0) return zero_result(g, result, scratch);", "", "mpi:*")
 statement(f, "next += rows[x]->size() * columns[x]->size();", "", "mpi:*")
 f = "execute/arguments.hpp"
-expression(f, "from < to + written && to < from + read && !(h.same_place_is_safe && from == to)", "false", "mpi:*")
+expression(f, "share_bytes(from, argument_bytes_[h.argument], to, aside_[h.result].bytes)", "false", "mpi:*")
 expression(f, "x.type.rank != s.loop.rank || x.type.dims != s.loop.dims", "false", "mpi:*")
 expression(f, "as<char>(outputs[last]) + aside_[last].bytes > as<char>(outputs[r])", "false", "mpi:*")
 f = "execute/steps/loop.hpp"

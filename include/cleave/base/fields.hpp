@@ -6,7 +6,6 @@
 #include <cleave/base/rejected.hpp>
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>

@@ -82,7 +82,7 @@ class grid_copy {
     }
     // If both overlap in memory, received parts must not overwrite parts that are still to be sent.
     void* const result = out;
-    if (overlap(in, in_bytes_, out, out_bytes_)) {
+    if (share_bytes(in, in_bytes_, out, out_bytes_)) {
       if (!aside_) aside_ = allocate(out_bytes_);
       out = aside_.get();
     }
@@ -92,11 +92,6 @@ class grid_copy {
   }
 
  private:
-  static bool overlap(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_bytes) {
-    const auto first = reinterpret_cast<std::intptr_t>(a), second = reinterpret_cast<std::intptr_t>(b);
-    return first < second + b_bytes && second < first + a_bytes;
-  }
-
   /// Strides of the array of a shard of the source, in the order of the target's dims.
   static strides strides_of_shard(const box& have, const grid_transfer& t) {
     shape stored = have.extents();

@@ -12,8 +12,6 @@
 #include <cleave/program/step.hpp>
 #include <cleave/storage/elements.hpp>
 
-#include <type_traits>
-
 namespace cleave { inline namespace v0 { namespace comm {
 
 /// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the

@@ -13,7 +13,6 @@
 
 #include <mpi.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>

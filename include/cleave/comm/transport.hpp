@@ -5,7 +5,6 @@
 #include <cleave/base/environment.hpp>
 
 #include <cstdint>
-#include <string_view>
 
 namespace cleave { inline namespace v0 { namespace comm {
 

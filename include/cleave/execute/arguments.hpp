@@ -87,10 +87,9 @@ class argument_memory {
   void find_used(const void* const* inputs, void* const* outputs) {
     for (aside& a : aside_) a.used = false;
     for (const hazard& h : hazards_) {
-      const auto from = reinterpret_cast<std::uintptr_t>(inputs[h.argument]),
-                 to = reinterpret_cast<std::uintptr_t>(outputs[h.result]);
-      const std::uintptr_t read = as_size(argument_bytes_[h.argument]), written = as_size(aside_[h.result].bytes);
-      if (from < to + written && to < from + read && !(h.same_place_is_safe && from == to))
+      const void *const from = inputs[h.argument], *const to = outputs[h.result];
+      if (share_bytes(from, argument_bytes_[h.argument], to, aside_[h.result].bytes) &&
+          !(h.same_place_is_safe && from == to))
         aside_[h.result].used = true;
     }
   }

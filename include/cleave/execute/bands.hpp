@@ -97,12 +97,9 @@ class banded_steps final : public step_group {
 
   /// Whether a row of one step has memory that another step reads or writes in another row.
   bool mixes_rows(const run_state& r) const {
-    for (const pair& p : pairs_) {
-      const auto a = reinterpret_cast<std::uintptr_t>(r.at[p.a]), b = reinterpret_cast<std::uintptr_t>(r.at[p.b]);
-      const bool apart = a + static_cast<std::uintptr_t>(p.a_bytes) <= b ||
-                         b + static_cast<std::uintptr_t>(p.b_bytes) <= a;
-      if (!apart && !(p.same_rows && a == b)) return true;
-    }
+    for (const pair& p : pairs_)
+      if (share_bytes(r.at[p.a], p.a_bytes, r.at[p.b], p.b_bytes) && !(p.same_rows && r.at[p.a] == r.at[p.b]))
+        return true;
     return false;
   }
   /// Whether a later step of the group reads the result of step i.

@@ -206,9 +206,14 @@ template <class = void>
 owned<bound_step> bind_idle(const binder&, const step&, const void*) {
   return make_step<idle_step<>>();
 }
-/// The form of steps whose code is one class.
-template <class Step>
-inline constexpr step_form form_as{&bind_as<Step>, nullptr};
+/// The code of steps that one function binds.
+template <auto Bind>
+struct code_bound_by {
+  template <class, std::size_t>
+  static constexpr step_form form() {
+    return {Bind};
+  }
+};
 
 /// The C++ type of the elements of a buffer of a plan.
 template <class Plan, std::size_t Buffer>

@@ -44,12 +44,8 @@ class looked_up_products final : public step_group {
  private:
   /// Whether the result overwrites the table or the indices, which are free once the rows are stored.
   bool overwrites(const run_state& r, const void* result) const {
-    const auto to = reinterpret_cast<std::uintptr_t>(result);
-    for (std::size_t k = 0; k < 2; ++k) {
-      const auto from = reinterpret_cast<std::uintptr_t>(r.at[gather_.in[k]]);
-      if (from < to + as_size(bytes_[2]) && to < from + as_size(bytes_[k])) return true;
-    }
-    return false;
+    return share_bytes(r.at[gather_.in[0]], bytes_[0], result, bytes_[2]) ||
+           share_bytes(r.at[gather_.in[1]], bytes_[1], result, bytes_[2]);
   }
 
   comm::row_lookup& rows_;

@@ -8,7 +8,6 @@
 #include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 

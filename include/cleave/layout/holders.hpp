@@ -6,7 +6,6 @@
 #include <cleave/layout/box.hpp>
 
 #include <algorithm>
-#include <utility>
 
 // Which devices hold elements of a box. A mesh of a million devices is not enumerated: it is halved along one axis
 // after the other, and halves whose blocks are elsewhere are left out.

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 // The elementwise ops, once more and plainly, as a reference for the kernels: floating types compute in double and are
 // not rounded, integers wrap to their width, bool is 0 or 1.

@@ -56,12 +56,8 @@ CLEAVE_FUNCTION inline float exp_of(float x) {
   const float whole = shifted - 12582912.0f;
   float r = x - whole * 0.693359375f;
   r = r + whole * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
+  float p = polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
+                       5.0000001201e-1f);
   p = p * r * r + r + 1.0f;
   // The integer goes to the exponent. Outside the range of exponents this is noise, and replaced.
   const std::uint32_t power = static_cast<std::uint32_t>(bits_of_float(shifted)) << 23;
@@ -74,14 +70,8 @@ CLEAVE_FUNCTION inline float exp_of(float x) {
 // Near 0 the Taylor polynomial of degree 8, times x last, so that small numbers and -0 keep all digits.
 CLEAVE_FUNCTION inline float expm1_of(float x) {
   const float t = clamped(x, 0x3F000000); // 1/2
-  float p = 2.4801587e-5f;
-  p = p * t + 1.9841270e-4f;
-  p = p * t + 1.3888889e-3f;
-  p = p * t + 8.3333333e-3f;
-  p = p * t + 4.1666667e-2f;
-  p = p * t + 1.6666667e-1f;
-  p = p * t + 0.5f;
-  p = p * t + 1.0f;
+  const float p = polynomial(t, 2.4801587e-5f, 1.9841270e-4f, 1.3888889e-3f, 8.3333333e-3f, 4.1666667e-2f,
+                             1.6666667e-1f, 0.5f, 1.0f);
   return float_of_bits(chosen(magnitude_of(x) < 0x3F000000, bits_of_float(t * p), bits_of_float(exp_of(x) - 1.0f)));
 }
 
@@ -93,15 +83,9 @@ CLEAVE_FUNCTION inline float log_of(float x) {
   const std::int32_t scaled = (bits - 0x3F3504F3) >> 23;
   const float m = float_of_bits(bits - static_cast<std::int32_t>(static_cast<std::uint32_t>(scaled) << 23)) - 1.0f;
   const float e = static_cast<float>(scaled - chosen(tiny, 23, 0));
-  float p = 7.0376836292e-2f;
-  p = p * m - 1.1514610310e-1f;
-  p = p * m + 1.1676998740e-1f;
-  p = p * m - 1.2420140846e-1f;
-  p = p * m + 1.4249322787e-1f;
-  p = p * m - 1.6668057665e-1f;
-  p = p * m + 2.0000714765e-1f;
-  p = p * m - 2.4999993993e-1f;
-  p = p * m + 3.3333331174e-1f;
+  const float p = polynomial(m, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f,
+                             1.4249322787e-1f, -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f,
+                             3.3333331174e-1f);
   const float square = m * m;
   float y = m * square * p - 2.12194440e-4f * e - 0.5f * square;
   y = m + y + 0.693359375f * e;
@@ -117,17 +101,11 @@ CLEAVE_FUNCTION inline float log_of(float x) {
 CLEAVE_FUNCTION inline float tanh_of(float x) {
   const float t = clamped(x, 0x41000000); // 8
   const float s = t * t;
-  float p = -2.76076847742355e-16f;
-  p = p * s + 2.00018790482477e-13f;
-  p = p * s - 8.60467152213735e-11f;
-  p = p * s + 5.12229709037114e-08f;
-  p = p * s + 1.48572235717979e-05f;
-  p = p * s + 6.37261928875436e-04f;
-  p = p * s + 4.89352455891786e-03f;
-  float q = 1.19825839466702e-06f;
-  q = q * s + 1.18534705686654e-04f;
-  q = q * s + 2.26843463243900e-03f;
-  q = q * s + 4.89352518554385e-03f;
+  const float p = polynomial(s, -2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f,
+                             5.12229709037114e-08f, 1.48572235717979e-05f, 6.37261928875436e-04f,
+                             4.89352455891786e-03f);
+  const float q = polynomial(s, 1.19825839466702e-06f, 1.18534705686654e-04f, 2.26843463243900e-03f,
+                             4.89352518554385e-03f);
   const float y = clamped(t * (p / q), 0x3F800000); // 1, past which rounding may lead
   // Below 4e-4 x itself is closer.
   return unless_nan(x, float_of_bits(chosen(magnitude_of(x) < 0x39D1B717, bits_of_float(x), bits_of_float(y))));
@@ -136,18 +114,11 @@ CLEAVE_FUNCTION inline float tanh_of(float x) {
 CLEAVE_FUNCTION inline float erf_of(float x) {
   const float t = clamped(x, 0x40800000); // 4
   const float s = t * t;
-  float p = -2.72614225801306e-10f;
-  p = p * s + 2.77068142495902e-08f;
-  p = p * s - 2.10102402082508e-06f;
-  p = p * s - 5.69250639462346e-05f;
-  p = p * s - 7.34990630326855e-04f;
-  p = p * s - 2.95459980854025e-03f;
-  p = p * s - 1.60960333262415e-02f;
-  float q = -1.45660718464996e-05f;
-  q = q * s - 2.13374055278905e-04f;
-  q = q * s - 1.68282697438203e-03f;
-  q = q * s - 7.37332916720468e-03f;
-  q = q * s - 1.42647390514189e-02f;
+  const float p = polynomial(s, -2.72614225801306e-10f, 2.77068142495902e-08f, -2.10102402082508e-06f,
+                             -5.69250639462346e-05f, -7.34990630326855e-04f, -2.95459980854025e-03f,
+                             -1.60960333262415e-02f);
+  const float q = polynomial(s, -1.45660718464996e-05f, -2.13374055278905e-04f, -1.68282697438203e-03f,
+                             -7.37332916720468e-03f, -1.42647390514189e-02f);
   return unless_nan(x, clamped(t * (p / q), 0x3F800000));
 }
 
@@ -374,11 +345,7 @@ CLEAVE_FUNCTION inline float cos_of_turns(float v) {
   const float t = v - 0.5f;
   const float s = (float_of_bits(magnitude_of(t)) - 0.25f) * 6.2831853071795865f;
   const float square = s * s;
-  float p = -2.5052108e-8f;
-  p = p * square + 2.7557319e-6f;
-  p = p * square - 1.9841270e-4f;
-  p = p * square + 8.3333333e-3f;
-  p = p * square - 1.6666667e-1f;
+  const float p = polynomial(square, -2.5052108e-8f, 2.7557319e-6f, -1.9841270e-4f, 8.3333333e-3f, -1.6666667e-1f);
   return s + s * square * p;
 }
 CLEAVE_FUNCTION inline double cos_of_turns(double v) { return std::cos(6.283185307179586 * v); }

@@ -7,8 +7,6 @@
 #include <cleave/record/value.hpp>
 #include <cleave/record/writer.hpp>
 
-#include <concepts>
-#include <initializer_list>
 #include <type_traits>
 
 namespace cleave { inline namespace v0 {

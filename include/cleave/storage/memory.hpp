@@ -9,7 +9,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -364,6 +363,12 @@ class kept_memory {
   std::shared_ptr<void> memory_{};
   std::int64_t elements_ = 0;
 };
+
+/// Whether two stretches of memory have a byte in common.
+inline bool share_bytes(const void* a, std::int64_t a_bytes, const void* b, std::int64_t b_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
+  return first < second + as_size(b_bytes) && second < first + as_size(a_bytes);
+}
 
 /// Sets bytes to a value.
 inline void fill_bytes(void* at, int value, std::int64_t bytes) {

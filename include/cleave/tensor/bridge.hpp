@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 // Copies between grids whose communicators have nothing in common, as those of MPI_Comm_split. The ranks of one grid

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <utility>
 #include <vector>
 
 // The messages from one distribution of an array to another one, and the sums that are read of a partial tensor.

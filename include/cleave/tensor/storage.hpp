@@ -17,7 +17,6 @@
 #include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
 
-#include <array>
 #include <memory>
 #include <string>
 #include <type_traits>

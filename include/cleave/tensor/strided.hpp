@@ -82,12 +82,11 @@ class shards_in_memory {
   /// Whether they have a byte in common.
   bool meet() const {
     if (a_.elements() == 0 || b_.elements() == 0) return false;
-    const auto first = reinterpret_cast<std::uintptr_t>(a_.data), other = reinterpret_cast<std::uintptr_t>(b_.data);
-    if (first >= other + as_size(span(b_)) || other >= first + as_size(span(a_))) return false;
+    if (!share_bytes(a_.data, span(a_), b_.data, span(b_))) return false;
     dims all{};
     add(b_, false, all);
     add(a_, true, all);
-    return reaches(static_cast<std::int64_t>(other) - static_cast<std::int64_t>(first), all, 0);
+    return reaches(as<char>(b_.data) - as<char>(a_.data), all, 0);
   }
 
  private:

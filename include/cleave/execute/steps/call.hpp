@@ -66,11 +66,6 @@ class call_step final : public bound_step {
 };
 
 template <>
-struct step_code<step_kind::call> {
-  template <class Plan, std::size_t I>
-  static constexpr step_form form() {
-    return detail::form_as<call_step<>>;
-  }
-};
+struct step_code<step_kind::call> : detail::code_bound_by<&detail::bind_as<call_step<>>> {};
 
 }} // namespace cleave::v0

@@ -156,17 +156,12 @@ struct step_code<step_kind::exchange> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     constexpr exchange_role role = exchange_role_of(Plan::frozen, I);
-    if constexpr (role == exchange_role::first) return {&detail::bind_joined_exchanges<>, nullptr};
-    else if constexpr (role == exchange_role::joined) return {&detail::bind_idle<>, nullptr};
-    else return {&detail::bind_exchange<>, nullptr};
+    if constexpr (role == exchange_role::first) return {&detail::bind_joined_exchanges<>};
+    else if constexpr (role == exchange_role::joined) return {&detail::bind_idle<>};
+    else return {&detail::bind_exchange<>};
   }
 };
 template <>
-struct step_code<step_kind::wait> {
-  template <class Plan, std::size_t I>
-  static constexpr step_form form() {
-    return detail::form_as<wait_step<>>;
-  }
-};
+struct step_code<step_kind::wait> : detail::code_bound_by<&detail::bind_as<wait_step<>>> {};
 
 }} // namespace cleave::v0

@@ -191,9 +191,9 @@ owned<bound_step> bind_gemm_of(const binder& b, const step& s, const void*) {
 /// The form of a product that is pipelined with an adjacent move: steps/product_in_pieces.hpp.
 template <class Plan, std::size_t I>
 constexpr step_form form_in_pieces();
-/// The form of a product that gathers operands panel by panel: steps/product_in_panels.hpp.
+/// Binds a product that gathers operands panel by panel: steps/product_in_panels.hpp.
 template <class T>
-constexpr step_form form_in_panels();
+owned<bound_step> bind_in_panels(const binder& b, const step& s, const void*);
 } // namespace detail
 
 template <>
@@ -202,11 +202,10 @@ struct step_code<step_kind::gemm> {
   static constexpr step_form form() {
     using number = detail::element_at<Plan, Plan::frozen.steps[I].out>;
     if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_in_pieces<Plan, I>();
-    else if constexpr (Plan::frozen.steps[I].panels != 0) return detail::form_in_panels<number>();
+    else if constexpr (Plan::frozen.steps[I].panels != 0) return {&detail::bind_in_panels<number>};
     // A program that scales no product does not compile the code that scales them.
-    else if constexpr (is_scaled(Plan::frozen.steps[I]))
-      return {&detail::bind_gemm_of<number, scaled_gemm_step>, nullptr};
-    else return {&detail::bind_gemm_of<number, gemm_step>, nullptr};
+    else if constexpr (is_scaled(Plan::frozen.steps[I])) return {&detail::bind_gemm_of<number, scaled_gemm_step>};
+    else return {&detail::bind_gemm_of<number, gemm_step>};
   }
 };
 

@@ -94,18 +94,8 @@ class loop_step final : public bound_step {
 };
 
 template <>
-struct step_code<step_kind::loop_begin> {
-  template <class Plan, std::size_t I>
-  static constexpr step_form form() {
-    return detail::form_as<loop_step<>>;
-  }
-};
+struct step_code<step_kind::loop_begin> : detail::code_bound_by<&detail::bind_as<loop_step<>>> {};
 template <>
-struct step_code<step_kind::loop_end> {
-  template <class Plan, std::size_t I>
-  static constexpr step_form form() {
-    return {&detail::bind_idle<>, nullptr};
-  }
-};
+struct step_code<step_kind::loop_end> : detail::code_bound_by<&detail::bind_idle<>> {};
 
 }} // namespace cleave::v0

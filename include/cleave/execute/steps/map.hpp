@@ -112,11 +112,8 @@ class boxed_map_step final : public bound_step {
   /// Whether a result has the memory of a message that must have left first.
   bool overwrites_what_travels(const run_state& r) const {
     for (const step& s : pass_)
-      for (const sent_array& a : sent_) {
-        const auto to = reinterpret_cast<std::uintptr_t>(r.at[s.out]),
-                   from = reinterpret_cast<std::uintptr_t>(r.at[a.buffer]);
-        if (from < to + as_size(bytes_) && to < from + as_size(a.bytes)) return true;
-      }
+      for (const sent_array& a : sent_)
+        if (share_bytes(r.at[s.out], bytes_, r.at[a.buffer], a.bytes)) return true;
     return false;
   }
   bool messages_travel(const run_state& r) const {
@@ -210,7 +207,7 @@ struct step_code<step_kind::map> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     if constexpr (is_in_pass(Plan::frozen.steps[I])) {
-      return {&detail::bind_idle<>, nullptr};
+      return {&detail::bind_idle<>};
     } else {
       constexpr const step& s = Plan::frozen.steps[I];
       using expressions = std::make_index_sequence<detail::expressions_of(Plan::frozen, s)>;

@@ -151,8 +151,8 @@ struct step_code<step_kind::move> {
     if constexpr (Plan::frozen.steps[I].pieces != 0) return detail::form_beside_product<Plan, I>();
     else if constexpr (Plan::frozen.steps[I].panels != 0) return detail::form_of_panels_moved<Plan>();
     else if constexpr (Plan::frozen.steps[I].in_flight)
-      return {&detail::bind_move_in_flight<Plan::frozen.steps[I].move>, nullptr};
-    else return {&detail::bind_move<Plan::frozen.steps[I].move>, nullptr};
+      return {&detail::bind_move_in_flight<Plan::frozen.steps[I].move>};
+    else return {&detail::bind_move<Plan::frozen.steps[I].move>};
   }
 };
 

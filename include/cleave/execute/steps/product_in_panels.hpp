@@ -152,13 +152,9 @@ template <class = void>
   return make_step<idle_step<>>();
 }
 
-template <class T>
-constexpr step_form form_in_panels() {
-  return {&bind_in_panels<T>, nullptr};
-}
 template <class Plan>
 constexpr step_form form_of_panels_moved() {
-  return {&bind_move_of_panels<>, nullptr};
+  return {&bind_move_of_panels<>};
 }
 
 } // namespace detail

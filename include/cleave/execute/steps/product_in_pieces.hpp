@@ -172,14 +172,13 @@ template <class Plan, std::size_t I>
 constexpr step_form form_in_pieces() {
   using number = element_at<Plan, Plan::frozen.steps[I].out>;
   using collective = collective_in_pieces<goes_first(Plan::frozen, I) ? kind::reduce_scatter : kind::all_gather>;
-  if constexpr (is_scaled(Plan::frozen.steps[I]))
-    return {&bind_in_pieces<collective, number, scaled_gemm_step>, nullptr};
-  else return {&bind_in_pieces<collective, number, gemm_step>, nullptr};
+  if constexpr (is_scaled(Plan::frozen.steps[I])) return {&bind_in_pieces<collective, number, scaled_gemm_step>};
+  else return {&bind_in_pieces<collective, number, gemm_step>};
 }
 template <class Plan, std::size_t I>
 constexpr step_form form_beside_product() {
   constexpr kind move = Plan::frozen.steps[I].move;
-  return {&bind_beside_product<collective_in_pieces<move>, move>, nullptr};
+  return {&bind_beside_product<collective_in_pieces<move>, move>};
 }
 
 } // namespace detail

@@ -63,7 +63,7 @@ struct rows_code {
   static constexpr step_form form() {
     using T = element_at<Plan, Plan::frozen.steps[I].out>;
     constexpr bool in_products = !Scatters && Plan::frozen.steps[I].feeds_product;
-    return {&bind_rows<T, element_at<Plan, Plan::frozen.steps[I].in[1]>, Scatters, in_products>, nullptr};
+    return {&bind_rows<T, element_at<Plan, Plan::frozen.steps[I].in[1]>, Scatters, in_products>};
   }
 };
 

@@ -55,8 +55,7 @@ struct step_code<step_kind::scan> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
     return {&detail::bind_scan<detail::element_at<Plan, Plan::frozen.steps[I].out>, Plan::frozen.steps[I].what,
-                               Plan::frozen.steps[I].combine>,
-            nullptr};
+                               Plan::frozen.steps[I].combine>};
   }
 };
 

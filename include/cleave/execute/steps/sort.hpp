@@ -48,19 +48,15 @@ owned<bound_step> bind_sort(const binder& b, const step& s, const void*) {
   const sorted_tensor t{in.type, in.where, dim_along(s), s.backwards, s.what == op::argsort, b.at};
   return make_step<routed_step<>>(s, owned<comm::data_routed>(new bound_sort<T>(b.grid, t)));
 }
-template <class Plan, std::size_t I>
-constexpr step_form form_of_sort() {
-  using T = element_at<Plan, Plan::frozen.steps[I].in[0]>;
-  if constexpr (Plan::frozen.steps[I].what == op::searchsorted) return form_as<search_step<T>>;
-  else return {&bind_sort<T>, nullptr};
-}
 } // namespace detail
 
 template <>
 struct step_code<step_kind::sort> {
   template <class Plan, std::size_t I>
   static constexpr step_form form() {
-    return detail::form_of_sort<Plan, I>();
+    using T = detail::element_at<Plan, Plan::frozen.steps[I].in[0]>;
+    if constexpr (Plan::frozen.steps[I].what == op::searchsorted) return {&detail::bind_as<search_step<T>>};
+    else return {&detail::bind_sort<T>};
   }
 };
 
