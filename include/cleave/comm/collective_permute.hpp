@@ -10,29 +10,21 @@ namespace cleave { inline namespace v0 { namespace comm {
 /// each part of a source shard from one of its owners. Senders and receivers follow from sizes and layouts alone, so
 /// ranks need no negotiation.
 /// Communication: one message for each source shard that a device needs a part of; none for empty parts.
-class collective_permute {
+class collective_permute : public box_messages {
  public:
-  [[gnu::cold]] collective_permute(grid_state& grid, const transfer& t) : all_(grid.devices(), t.element) {
+  [[gnu::cold]] collective_permute(grid_state& grid, const transfer& t) : box_messages(grid.devices(), t.element) {
     const box have = held_before(grid, t), want = held_after(grid, t);
     const permuted_parts parts(t, grid.sizes(), grid.here());
-    all_.kept().push_back({copy_between(intersect(want, have), have, want)});
+    kept().push_back({copy_between(intersect(want, have), have, want)});
     parts.for_each_sent([&](std::int64_t device, const box& part) {
-      all_.add_sent(part, have, strides_of(have.extents()), rank_number(device));
+      add_sent(part, have, strides_of(have.extents()), rank_number(device));
     });
     parts.for_each_received(
-        [&](std::int64_t device, const box& part) { all_.add_received(part, want, rank_number(device)); });
-    all_.reserve();
+        [&](std::int64_t device, const box& part) { add_received(part, want, rank_number(device)); });
+    reserve();
   }
-  scratch_bytes needs() const { return all_.needs(); }
-  void run(const void* in, void* out, const scratch& s) { all_.run(in, out, s); }
-  /// The same in two parts; computation may overlap between them.
-  void begin(const void* in, void* out, const scratch& s) { all_.begin(in, out, s); }
+  /// Also if this device has no message.
   static bool communicates() { return true; }
-  void progress() { all_.progress(); }
-  void finish() { all_.finish(); }
-
- private:
-  box_messages all_;
 };
 
 }}} // namespace cleave::v0::comm

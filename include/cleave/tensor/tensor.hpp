@@ -155,14 +155,7 @@ class tensor {
       : tensor(g, indexed_span<const std::int64_t>(extents), view) {}
   template <class Data, class... Properties>
   tensor(const grid& g, indexed_span<const std::int64_t> extents, const Kokkos::View<Data, Properties...>& view) {
-    using user_view = Kokkos::View<Data, Properties...>;
-    if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename user_view::memory_space>::accessible)
-      say(rejection<fault::view_out_of_reach, typename user_view::memory_space>);
-    // After finalize Kokkos would abort where a View is destroyed.
-    wrap<typename user_view::value_type>(g, extents, view, view.data(),
-                                         std::shared_ptr<void>(new user_view(view), [](void* kept) {
-                                           if (!Kokkos::is_finalized()) delete as<user_view>(kept);
-                                         }));
+    wrap<typename Kokkos::View<Data, Properties...>::value_type>(g, extents, view, view.data(), kept_alive(view));
   }
   /// Wraps the interior of a View with ghosts, which then serve as memory for halos: no element has a second copy. A
   /// call of a function without loops writes the halo of an argument there if the function has one halo of it, and if
@@ -170,13 +163,7 @@ class tensor {
   /// the extents of the View are those of the shard and twice the widths.
   template <class View>
   tensor(const grid& g, const extents_type& extents, const ghosted_view<View>& ghosted) {
-    if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename View::memory_space>::accessible)
-      say(rejection<fault::view_out_of_reach, typename View::memory_space>);
-    wrap<typename View::value_type>(g, extents, ghosted.view, ghosted.view.data(),
-                                    std::shared_ptr<void>(new View(ghosted.view),
-                                                          [](void* kept) {
-                                                            if (!Kokkos::is_finalized()) delete as<View>(kept);
-                                                          }),
+    wrap<typename View::value_type>(g, extents, ghosted.view, ghosted.view.data(), kept_alive(ghosted.view),
                                     ghosted.widths);
   }
   /// Wraps a shard of a `std::mdspan`, or of what has its members. Kokkos' default execution space must be able to
@@ -401,6 +388,15 @@ class tensor {
   const tensor_state& state() const { return handle_.state(); }
 
  private:
+  template <class View>
+  static std::shared_ptr<void> kept_alive(const View& view) {
+    if constexpr (!Kokkos::SpaceAccessibility<execution_space, typename View::memory_space>::accessible)
+      say(rejection<fault::view_out_of_reach, typename View::memory_space>);
+    // After finalize Kokkos would abort where a View is destroyed.
+    return std::shared_ptr<void>(new View(view), [](void* kept) {
+      if (!Kokkos::is_finalized()) delete as<View>(kept);
+    });
+  }
   /// `U` is T, or const T for memory that is only read.
   template <class U, class View>
   void wrap(const grid& g, indexed_span<const std::int64_t> extents, const View& view, const void* at,
