@@ -7,7 +7,7 @@
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/tensor/distributions.hpp>
+#include <cleave/redistribute/distributions.hpp>
 
 using namespace fail_test;
 

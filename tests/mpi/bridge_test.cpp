@@ -3,7 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/tensor/bridge.hpp>
+#include <cleave/redistribute/bridge.hpp>
 
 #include <gtest/gtest.h>
 

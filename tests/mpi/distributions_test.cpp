@@ -3,7 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/tensor/distributions.hpp>
+#include <cleave/redistribute/distributions.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cleave/cleave.hpp>
 #include <cleave/interop/dlpack.hpp>
 #include <cleave/interop/tpetra.hpp>
-#include <cleave/tensor/distributions.hpp>
+#include <cleave/redistribute/distributions.hpp>
 
 #include <gtest/gtest.h>
 

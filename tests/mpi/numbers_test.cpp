@@ -4,7 +4,7 @@
 
 #include <cleave/cleave.hpp>
 #include <cleave/nn/normalization.hpp>
-#include <cleave/tensor/slabs.hpp>
+#include <cleave/redistribute/slabs.hpp>
 
 #include <gtest/gtest.h>
 

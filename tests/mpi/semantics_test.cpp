@@ -3,8 +3,8 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
-#include <cleave/tensor/distributions.hpp>
-#include <cleave/tensor/slabs.hpp>
+#include <cleave/redistribute/distributions.hpp>
+#include <cleave/redistribute/slabs.hpp>
 
 #include <gtest/gtest.h>
 

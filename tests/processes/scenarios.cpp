@@ -4,9 +4,9 @@
 // What only a process of its own can show: MPI or Kokkos missing or finalised, no memory, ranks that die or leave. The
 // argument names the scenario; run.py says what must come of it.
 #include <cleave/cleave.hpp>
+#include <cleave/redistribute/distributions.hpp>
+#include <cleave/redistribute/slabs.hpp>
 #include <cleave/sparse/assemble.hpp>
-#include <cleave/tensor/distributions.hpp>
-#include <cleave/tensor/slabs.hpp>
 
 #include <sys/resource.h>
 #include <unistd.h>

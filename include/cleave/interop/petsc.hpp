@@ -6,7 +6,7 @@
 #include <cleave/interop/agreed.hpp>
 #include <cleave/interop/errors.hpp>
 #include <cleave/layout/blocks.hpp>
-#include <cleave/tensor/distributions.hpp>
+#include <cleave/redistribute/distributions.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 

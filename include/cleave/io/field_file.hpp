@@ -6,8 +6,8 @@
 #include <cleave/io/errors.hpp>
 #include <cleave/io/hdf5.hpp>
 #include <cleave/io/xdmf.hpp>
+#include <cleave/redistribute/slabs.hpp>
 #include <cleave/tensor/errors.hpp>
-#include <cleave/tensor/slabs.hpp>
 
 #include <concepts>
 #include <cstdio>

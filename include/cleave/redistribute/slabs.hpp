@@ -5,7 +5,7 @@
 #include <cleave/base/error.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/mpi.hpp>
-#include <cleave/tensor/redistribution.hpp>
+#include <cleave/redistribute/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <algorithm>

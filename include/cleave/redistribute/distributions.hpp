@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
+#include <cleave/redistribute/redistribution.hpp>
 #include <cleave/storage/elements.hpp>
 #include <cleave/tensor/errors.hpp>
-#include <cleave/tensor/redistribution.hpp>
 #include <cleave/tensor/tensor.hpp>
 
 #include <algorithm>
