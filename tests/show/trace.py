@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes if a run with CLEAVE_TRACE writes one trace for each rank: valid JSON, steps within calls, lines of the source, and the bytes of
-collectives; and if a trace that cannot be written is a sentence, and the run goes on."""
+every step; and if a trace that cannot be written is a sentence, and the run goes on."""
 import argparse
 import json
 import os
@@ -42,9 +42,9 @@ def main() -> int:
                 inside = any(call["ts"] <= step["ts"] and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 0.01 for call in calls)
                 if not inside or str(step["pid"]) != process or not step["args"]["line"].startswith(arguments.source + ":"):
                     wrong.append(f"rank {rank}: {step}")
-            moved = [step for step in steps if step["args"]["bytes"] > 0]
-            if not moved or any(" for " not in step["name"] for step in moved):
-                wrong.append(f"rank {rank}: no bytes of collectives")
+            empty = {step["name"] for step in steps if step["args"]["bytes"] <= 0}
+            if not any(" for " in step["name"] for step in steps) or empty:
+                wrong.append(f"rank {rank}: no collectives, or no bytes of {empty}")
         refused = run(arguments.command, f"{folder}/none/run.json")
         for rank in range(arguments.ranks):
             if f"cleave: rank {rank} cannot write the trace" not in refused.stderr or refused.returncode != plain.returncode:

@@ -136,10 +136,10 @@ class recorded {
 /// Notes in the call that this thread is in which step of its plan runs.
 class step_recorder {
  public:
-  void note(const step& s, std::int64_t bytes) {
+  void note(const step& s, std::int64_t bytes, std::int64_t result) {
     constexpr auto order = std::memory_order_relaxed;
     ring_.steps.store(ring_.steps.load(order) + 1, order);
-    trace_.begin(s, bytes);
+    trace_.begin(s, s.kind == step_kind::wait ? bytes : result);
     // Many calls within this one may have taken its place in the ring.
     if (call_.number.load(order) != number_) return;
     call_.at.store(&s, order);

@@ -87,12 +87,12 @@ class trace_file {
     std::fprintf(file_, "\",\"gradient\":%s,\"bytes\":%lld}}", s != nullptr && s->gradient ? "true" : "false",
                  static_cast<long long>(bytes));
   }
-  /// A step that has run since `begin`.
+  /// A step that has run since `begin`, with the bytes of its result here, or of the messages that it waits for.
   [[gnu::cold]] void add(const step& s, std::int64_t bytes, double begin) {
     const std::string_view what = class_of(s.code) == op_class::reduction ? name_of(s.combine) : name_of(s.code);
     const bool moves = is_collective(s);
-    if (s.kind == step_kind::wait) add("wait", {}, &s, 0, begin);
-    else add(moves ? name_of(s.move) : what, moves ? what : "", &s, moves ? bytes : 0, begin);
+    if (s.kind == step_kind::wait) add("wait", {}, &s, bytes, begin);
+    else add(moves ? name_of(s.move) : what, moves ? what : "", &s, bytes, begin);
   }
 
  private:

@@ -98,9 +98,9 @@ struct run_state {
   comm::scratch scratch{};
   indexed_vector<owned<bound_step>> steps{};
   indexed_vector<owned<step_group>> groups{};
-  /// The steps of the plan, and the bytes that collectives give this device, for the record of calls.
+  /// The steps of the plan, and the bytes of their messages and of their results here, for the record of calls.
   const step* plan = nullptr;
-  indexed_vector<std::int64_t> bytes{};
+  indexed_vector<std::int64_t> bytes{}, results{};
   /// Names of the steps in profiles.
   indexed_vector<std::string> names{};
   /// Exchanges that overlap with other steps.
@@ -115,7 +115,7 @@ struct run_state {
   void run_steps(std::size_t first, std::size_t last) {
     comm::step_recorder recorder;
     while (first < last) {
-      recorder.note(plan[first], bytes[first]);
+      recorder.note(plan[first], bytes[first], results[first]);
       std::size_t next = run_group(first, last);
       if (next == first) {
         next = steps[first]->next(first);
