@@ -7,9 +7,10 @@
 
 #include "options.hpp"
 
+#include <cleave/show/terminal.hpp>
+
 #include <mpi.h>
 
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -27,20 +28,11 @@
 
 namespace examples {
 
-/// Whether someone watches. Open MPI gives every rank a terminal of its own, wherever its output goes; then what counts
-/// is the output of mpirun, which is our parent on the first node.
-inline bool on_terminal() {
-  if (isatty(STDOUT_FILENO) == 0) return false;
-  std::error_code none;
-  const auto parents = std::filesystem::read_symlink("/proc/" + std::to_string(getppid()) + "/fd/1", none);
-  return none || parents.string().starts_with("/dev/pts/") || parents.string().starts_with("/dev/tty");
-}
-
 class progress {
  public:
   /// A step takes so many of a thing, whose rate is shown.
   progress(bool speaks, std::int64_t steps, std::int64_t each, std::string_view things)
-      : speaks_(speaks), terminal_(speaks && on_terminal()), steps_(steps), each_(each), things_(things),
+      : speaks_(speaks), terminal_(speaks && cleave::show::on_terminal()), steps_(steps), each_(each), things_(things),
         start_(MPI_Wtime()) {}
   ~progress() { leave(); }
   progress(const progress&) = delete;

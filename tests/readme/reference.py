@@ -54,7 +54,7 @@ CHAPTERS = [
     ("Weights in files", "", ["io/arrays.hpp", ("io/load.hpp", ["load_options"]), ("files/names.hpp", ["name_rule", "name_table"]), ("files/ranges.hpp", ["traffic"])]),
     ("Checkpoints", "", ["io/checkpoints.hpp"]),
     ("Records", "", ["io/loader.hpp"]),
-    ("Seeing a plan", "", ["show/visualise.hpp", "show/plan_record.hpp", "show/plan_page.hpp", "show/plan_json.hpp", "show/plan_diff.hpp"]),
+    ("Seeing a plan", "", ["show/visualise.hpp", "show/terminal.hpp", "show/plan_record.hpp", "show/plan_page.hpp", "show/plan_json.hpp", "show/plan_diff.hpp"]),
     ("Data of other libraries", "", ["interop/dlpack.hpp", "interop/petsc.hpp", "interop/tpetra.hpp"]),
     ("cleave/nn", "", ["nn/layout_rules.hpp", "nn/parameters.hpp", "nn/initial_values.hpp", "nn/embedding.hpp", "nn/normalization.hpp", "nn/feed_forward.hpp", "nn/convolution.hpp", "nn/rotary.hpp", "nn/attention.hpp",
                        "nn/self_attention.hpp", "nn/decoding.hpp", "nn/mixture_of_experts.hpp", "nn/blocks.hpp", "nn/pipeline.hpp"]),

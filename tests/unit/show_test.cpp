@@ -170,13 +170,17 @@ TEST(Show, a_page_has_the_plan_and_no_markup_of_its_names) {
 }
 
 TEST(Show, a_layout_is_drawn_as_blocks_with_their_devices) {
-  EXPECT_EQ(cleave::visualise<Up>({embed = 6, hidden = 10, data = 2, model = 3}),
-            "  hidden 0:4    hidden 4:8    hidden 8:10\n"
-            "+-------------+-------------+-------------+\n"
-            "| 0,3         | 1,4         | 2,5         |\n"
-            "+-------------+-------------+-------------+\n");
+  const std::string of_up =
+      "  hidden 0:4    hidden 4:8    hidden 8:10\n"
+      "+-------------+-------------+-------------+\n"
+      "| 0,3         | 1,4         | 2,5         |\n"
+      "+-------------+-------------+-------------+\n";
+  EXPECT_EQ(cleave::visualise<Up>({embed = 6, hidden = 10, data = 2, model = 3}, {.colours = false}), of_up);
+  EXPECT_EQ(cleave::visualise(mesh(embed, hidden / model), {embed = 6, hidden = 10, data = 2, model = 3},
+                              {.colours = false}),
+            of_up);
   using Both = cleave::abstract<float, mesh(batch / data, embed / model)>;
-  EXPECT_EQ(cleave::visualise<Both>({batch = 4, embed = 2, data = 2, model = 2}),
+  EXPECT_EQ(cleave::visualise<Both>({batch = 4, embed = 2, data = 2, model = 2}, {.colours = false}),
             "            embed 0:1   embed 1:2\n"
             "          +-----------+-----------+\n"
             "batch 0:2 | 0         | 1         |\n"
@@ -184,7 +188,8 @@ TEST(Show, a_layout_is_drawn_as_blocks_with_their_devices) {
             "batch 2:4 | 2         | 3         |\n"
             "          +-----------+-----------+\n");
   using Whole = cleave::abstract<float, mesh(batch)>;
-  EXPECT_EQ(cleave::visualise<Whole>({batch = 4, data = 2, model = 2}), "+-----+\n| 0-3 |\n+-----+\n");
+  EXPECT_EQ(cleave::visualise<Whole>({batch = 4, data = 2, model = 2}, {.colours = false}),
+            "+-----+\n| 0-3 |\n+-----+\n");
   EXPECT_NE(cleave::visualise<Both>({batch = 4, embed = 2, data = 2, model = 2}, {.colours = true}).find("\x1b["),
             std::string::npos);
 }
@@ -192,7 +197,7 @@ TEST(Show, three_sharded_dims_are_several_pictures_and_partial_values_are_named)
   using Three = cleave::abstract<
       float, cleave::mesh{cleave::axis<"a", 2>{}, cleave::axis<"b", 2>{}, cleave::axis<"c", 2>{}}(
                  batch / cleave::axis<"a", 2>{}, embed / cleave::axis<"b", 2>{}, hidden / cleave::axis<"c", 2>{})>;
-  const std::string drawn = cleave::visualise<Three>({batch = 2, embed = 2, hidden = 2});
+  const std::string drawn = cleave::visualise<Three>({batch = 2, embed = 2, hidden = 2}, {.colours = false});
   EXPECT_EQ(drawn.substr(0, 10), "batch 0:1\n");
   EXPECT_NE(drawn.find("\nbatch 1:2\n"), std::string::npos);
   EXPECT_NE(drawn.find("| 7"), std::string::npos);

@@ -177,20 +177,24 @@ draw();
 
 const loops = new Map();
 plan.steps.forEach(s => {
-  const sum = loops.get(s.loop) || { times: 0, passes: 0, read: 0, written: 0, moved: 0, flops: 0 };
+  const sum = loops.get(s.loop) || { times: 0, passes: 0, read: 0, written: 0, moved: 0, flops: 0, busy: 0, waits: 0 };
   sum.times = Math.max(sum.times, s.times);
   sum.passes += s.times;
   sum.read += s.times * s.bytes_read;
   sum.written += s.times * s.bytes_written;
   sum.moved += s.times * s.bytes_moved;
   sum.flops += s.times * s.flops;
+  sum.busy += s.times * (s.end - s.begin);
+  sum.waits += s.exposed;
   loops.set(s.loop, sum);
 });
 if (loops.size > 1) {
   tag('h2', el('loops'), 'Sums of each loop');
   table(el('loops'), [['loop'], ['iterations', 1], ['steps run', 1], ['bytes read', 1], ['written', 1], ['moved', 1],
-    ['flops', 1]], [...loops].sort((a, b) => a[0] - b[0]).map(([loop, s]) => [loop || 'outside', grouped(s.times),
-    ...[s.passes, s.read, s.written, s.moved, s.flops].map(grouped)]));
+    ['flops', 1], ...(plan.machine ? [['computes', 1], ['waits', 1]] : [])],
+    [...loops].sort((a, b) => a[0] - b[0]).map(([loop, s]) => [loop || 'outside', grouped(s.times),
+      ...[s.passes, s.read, s.written, s.moved, s.flops].map(grouped),
+      ...(plan.machine ? [s.busy, s.waits].map(t => scaled(t, 's')) : [])]));
 }
 
 const chart = (parent, height) => tag('svg', parent, undefined, { width: 900, height });

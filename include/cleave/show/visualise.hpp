@@ -7,6 +7,7 @@
 #include <cleave/layout/sharding.hpp>
 #include <cleave/mesh/mesh_value.hpp>
 #include <cleave/show/errors.hpp>
+#include <cleave/show/terminal.hpp>
 #include <cleave/type/abstract.hpp>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace cleave { inline namespace v0 {
 /// How `visualise` draws.
 struct visualise_options {
   /// Blocks with a background, in the colours that all terminals have.
-  bool colours = false;
+  bool colours = show::shows_colours();
 };
 
 namespace show { namespace detail {
@@ -148,11 +149,9 @@ inline std::string visualise(const spec& s, const shape& extents, const axis_siz
   }
   return text;
 }
-/// The same for a tensor type, with sizes by name: `visualise<X>({batch = 1024, data = 4})`. Throws shape_error if a
-/// size is neither fixed nor given.
-template <TensorType X>
-std::string visualise(std::initializer_list<named_size> named, const visualise_options& options = {}) {
-  constexpr spec s = std::remove_cvref_t<X>::sharding_type::value;
+/// The same with sizes by name. Throws shape_error if a size is neither fixed nor given.
+inline std::string visualise(const spec& s, std::initializer_list<named_size> named,
+                             const visualise_options& options = {}) {
   const indexed_span<const named_size> given(named.begin(), named.end());
   const auto known = [](const size_of_name& found, std::string_view name) {
     if (!found.is_clear() || found.size < 0) raise<shape_error>(wording::size_to_draw_is_not_given(name));
@@ -166,6 +165,17 @@ std::string visualise(std::initializer_list<named_size> named, const visualise_o
     sizes[a] = known(look_up_size(given, &named_size::is_of_axis, s.mesh.axes[a].name, s.mesh.axes[a].size),
                      s.mesh.axes[a].name);
   return visualise(s, extents, sizes, options);
+}
+/// The same for a layout: `visualise(mesh(batch / data, embed), {batch = 1024, embed = 64, data = 4})`.
+template <class Mesh, class Unreduced, class... Placements>
+std::string visualise(const sharding<Mesh, Unreduced, Placements...>& where, std::initializer_list<named_size> named,
+                      const visualise_options& options = {}) {
+  return visualise(where.value, named, options);
+}
+/// The same for a tensor type: `visualise<X>({batch = 1024, embed = 64, data = 4})`.
+template <TensorType X>
+std::string visualise(std::initializer_list<named_size> named, const visualise_options& options = {}) {
+  return visualise(std::remove_cvref_t<X>::sharding_type::value, named, options);
 }
 /// The same for a tensor, on its grid. It is local: any rank may call it alone.
 template <TensorType X>
