@@ -77,6 +77,26 @@ TEST(Show, a_record_has_the_numbers_of_the_plan) {
   EXPECT_EQ(of_array(r, "result").role, "result");
 }
 
+// A compiled plan names its arguments by the members of aggregates, as a plan at run time does.
+template <template <class, auto> class Tensor>
+struct two_weights {
+  Tensor<float, mesh(embed, hidden / model)> up;
+  Tensor<float, mesh(hidden / model, embed)> down;
+};
+TEST(Show, a_compiled_plan_has_the_names_of_its_arguments) {
+  constexpr auto plan = cleave::plan<X(X, two_weights<cleave::abstract>)>(
+      cleave::function([](auto x, const auto& w) { return dot(relu(dot(x, w.up, embed)), w.down, hidden) + x; }));
+  const auto sizes = {batch = 64, embed = 128, hidden = 256, data = 2, model = 4};
+  const cleave::plan_record named = record_of(plan, sizes, {"x", "weights"}),
+                            timed = record_of(plan, cleave::machines::a100, sizes);
+  EXPECT_EQ(of_array(named, "weights.down").type, "f32[hidden/model, embed]");
+  EXPECT_EQ(of_array(named, "x").role, "argument");
+  EXPECT_EQ(of_array(timed, "arg 1.up").type, "f32[embed, hidden/model]");
+  EXPECT_EQ(of_array(timed, "result").role, "result");
+  EXPECT_EQ(named.bytes, plan.bytes(sizes));
+  EXPECT_GT(timed.seconds, 0);
+}
+
 TEST(Show, a_record_counts_the_iterations_of_loops) {
   const cleave::studied_plan p = of_layers();
   const cleave::plan_record r = record_of(p);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -208,6 +209,21 @@ class recording_of_plan {
   std::vector<std::size_t> steps_;
 };
 
+/// The names of the arguments and results of a plan that the compiler made; none if it has no signature.
+template <class Plan>
+struct names_of_plan {
+  explicit names_of_plan(std::initializer_list<std::string_view>) {}
+  names_of_call names() const { return {}; }
+};
+template <class F, class Signature, class... Options>
+struct names_of_plan<plan_of<F, Signature, Options...>> {
+  explicit names_of_plan(std::initializer_list<std::string_view> given)
+      : arguments(names_of_signature<Signature>::arguments(given)) {}
+  names_of_call names() const { return {{arguments.data(), arguments.size()}, {results.data(), results.size()}}; }
+
+  std::vector<std::string> arguments, results = names_of_signature<Signature>::results();
+};
+
 }} // namespace show::detail
 
 /// The record of a plan at given sizes.
@@ -221,15 +237,20 @@ inline plan_record record_of(const program_view& p, const sizes& at, const machi
   r.add_times(m);
   return std::move(r.made);
 }
-/// The same of a compiled plan, with sizes by name: `record_of(plan, {batch = 1024, data = 2})`.
+/// The same of a compiled plan, with sizes by name, and names of its arguments in order:
+/// `record_of(plan, {batch = 1024, data = 2}, {"x", "weights"})`. Those without a name are `arg 0`, ...
 template <class Plan, class Verdict>
-plan_record record_of(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {}) {
-  return record_of(plan.view(), plan.sized(named));
+plan_record record_of(const planned<Plan, Verdict>& plan, std::initializer_list<named_size> named = {},
+                      std::initializer_list<std::string_view> arguments = {}) {
+  const show::detail::names_of_plan<Plan> given(arguments);
+  return record_of(plan.view(), plan.sized(named), given.names());
 }
 template <class Plan, class Verdict>
 plan_record record_of(const planned<Plan, Verdict>& plan, const machine& m,
-                      std::initializer_list<named_size> named = {}) {
-  return record_of(plan.view(), plan.sized(named), m);
+                      std::initializer_list<named_size> named = {},
+                      std::initializer_list<std::string_view> arguments = {}) {
+  const show::detail::names_of_plan<Plan> given(arguments);
+  return record_of(plan.view(), plan.sized(named), m, given.names());
 }
 /// The same of a plan that was made at run time, with the names of its arguments and results.
 inline plan_record record_of(const studied_plan& plan) {

@@ -46,6 +46,9 @@ inline void refuse(const verdict& v) {
 template <class T>
 struct is_named_leaf : std::bool_constant<TensorType<T> || Number<T>> {};
 
+} // namespace detail
+
+/// The names of the leaves of the arguments and of the result of a function: those of the members of aggregates.
 template <class Signature>
 struct names_of_signature;
 template <class R, class... Args>
@@ -54,7 +57,7 @@ struct names_of_signature<R(Args...)> {
   /// place: `arg 0.layers.query`.
   template <class A>
   static void add(std::vector<std::string>& all, const std::string& name) {
-    for_each_named_leaf<is_named_leaf, std::remove_cvref_t<A>>(name, [&]<class Leaf>(std::string_view leaf) {
+    for_each_named_leaf<detail::is_named_leaf, std::remove_cvref_t<A>>(name, [&]<class Leaf>(std::string_view leaf) {
       all.emplace_back(leaf);
     });
   }
@@ -74,8 +77,6 @@ struct names_of_signature<R(Args...)> {
     return all;
   }
 };
-
-} // namespace detail
 
 /// A plan that was made at run time, with the sizes and the names that it was made for.
 class studied_plan {
@@ -235,7 +236,7 @@ class study {
   /// function cannot be recorded.
   template <class Signature, class F>
   static study of(const function<F>&, std::initializer_list<std::string_view> names = {}) {
-    using of_signature = detail::names_of_signature<Signature>;
+    using of_signature = names_of_signature<Signature>;
     study s;
     s.graph_ = recording<F, Signature>::record();
     detail::refuse(s.graph_.found);
