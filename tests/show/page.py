@@ -18,6 +18,12 @@ def grouped(number: int) -> str:
     return f"{number:,}"
 
 
+def scaled(number: float, units: list[tuple[float, str]]) -> str:
+    """With the largest unit that it is at least one of, to four digits."""
+    size, name = next((unit for unit in units if number >= unit[0]), units[-1])
+    return f"{float(f'{number / size:.4g}'):g} {name}"
+
+
 def of_program(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
 
@@ -51,6 +57,13 @@ def wrong_numbers(plan: dict, dom: str) -> list[str]:
     for name in ("bytes", "messages", "flops", "passes", "bytes_read", "bytes_written"):
         if f"<b>{grouped(plan[name])}</b>" not in text:
             wrong.append(f"the page does not show {name} = {grouped(plan[name])}")
+    binary = [(2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")]
+    for name in ("arguments", "results", "workspace"):
+        if f"<b>{scaled(plan[name], binary)}</b><span>{name}</span>" not in text:
+            wrong.append(f"the page does not show {name} = {scaled(plan[name], binary)}")
+    time = scaled(plan["seconds"], [(1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])
+    if f"<b>{time}</b><span>on {plan['machine']}</span>" not in text:
+        wrong.append(f"the page does not show {time}")
     collectives, step_rows, loops, arrays = ([*rows[1:]] for rows in tables(dom))
     for row, (i, step) in zip(step_rows, enumerate(steps)):
         numbers = [grouped(step[name]) for name in ("bytes_read", "bytes_written", "bytes_moved", "times")]
