@@ -219,12 +219,49 @@ def cut_into_patches() -> jax.Array:
     return made + jnp.stack([jnp.sin(angles), jnp.cos(angles)], -1).reshape(6, 4)
 
 
+def conformer() -> jax.Array:
+    """Two layers in each of two stages on x [microbatch, batch, position, embed], and the gradients of the sum of sines
+    for x and the depthwise kernel."""
+    norm = [(2, 2, 4)] * 2
+    half = [*norm, (2, 2, 4, 6), (2, 2, 6, 4)]
+    shapes = [*half, *half, *norm, *norm, *norm, *[(2, 2, 4, 2, 2)] * 3, (2, 2, 2, 2, 4), *[(2, 2, 4, 3)] * 2, (2, 2, 5, 3),
+              *[(2, 2, 3)] * 2, (2, 2, 3, 4)]
+    weights = [argument(1 + k, *shape) for k, shape in enumerate(shapes)]
+
+    def normed(x: jax.Array, scale: jax.Array, bias: jax.Array) -> jax.Array:
+        return jax.nn.standardize(x, axis=-1, epsilon=1e-5) * scale + bias
+
+    def with_half(x: jax.Array, w: list) -> jax.Array:
+        return x + 0.5 * jax.nn.silu(normed(x, *w[:2]) @ w[2]) @ w[3]
+
+    def layer(x: jax.Array, w: list) -> jax.Array:
+        """x [position, embed]"""
+        x = with_half(x, w[:4])
+        q, k, v = (jnp.einsum("pe,enh->pnh", normed(x, *w[8:10]), m) for m in w[14:17])
+        x = x + jnp.einsum("pnh,nhe->pe", attended(q, k, v, jnp.ones((4, 4), bool)), w[17])
+        a = normed(x, *w[10:12])
+        mixed = convolved(((a @ w[19]) * jax.nn.sigmoid(a @ w[18]))[None], w[20][:, None, :], (1,), [(2, 2)], (1,), 3)[0]
+        x = x + jax.nn.silu(normed(mixed, *w[21:23])) @ w[23]
+        return normed(with_half(x, w[4:8]), *w[12:14])
+
+    def encoded(x: jax.Array, depthwise: jax.Array) -> jax.Array:
+        for stage in range(2):
+            for number in range(2):
+                w = [depthwise[number, stage] if k == 20 else v[number, stage] for k, v in enumerate(weights)]
+                x = jax.vmap(jax.vmap(lambda one: layer(one, w)))(x)
+        return x
+
+    x = argument(0, 3, 1, 4, 4)
+    slopes = jax.grad(lambda *given: jnp.sin(encoded(*given)).sum(), (0, 1))(x, weights[20])
+    return jnp.concatenate([values.ravel() for values in (encoded(x, weights[20]), *slopes)])
+
+
 def main() -> None:
     lines = ["// SPDX-FileCopyrightText: The Cleave authors", "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "//",
              "// Written by layers_jax.py.", "#pragma once", "", "#include <vector>", "", "namespace recorded {", ""]
     for f in (scored, rotated_pairs, rotated_halves, crossed, cached, gated, activated, normed, convolved_line, convolved_plane, convolved_space,
               depthwise, grouped, transposed, pooled_by_maximum, pooled_by_mean, of_a_batch, after_a_batch, of_an_instance,
-              of_groups, cut_into_patches):
+              of_groups, cut_into_patches, conformer):
         numbers = [repr(float(x)) for x in numpy.asarray(f()).ravel()]
         lines.append(f"inline const std::vector<double> {f.__name__}{{")
         for i in range(0, len(numbers), 4):
