@@ -9,6 +9,7 @@
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/layout/sharding.hpp>
+#include <cleave/node/transport.hpp>
 
 #include <concepts>
 #include <initializer_list>
@@ -70,7 +71,7 @@ class grid {
   }
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
        const std::optional<on_ranks>& part = {})
-      : state_(new grid_state(mesh, comm, sizes, part)) {}
+      : state_(new grid_state(mesh, comm, sizes, part, &comm::shared_memory)) {}
 
   /// The mesh: names and fixed sizes of the axes.
   const mesh_value& mesh() const { return state().mesh(); }

@@ -120,7 +120,7 @@ bool check_memory(grid_state& grid, grid_state& by_mpi, const comm::exchange_spe
 /// Not inlined: g++ 12 warns of its strings where there is nothing to warn of.
 [[gnu::noinline]] std::shared_ptr<grid_state> made_apart(const mesh_value& mesh,
                                                          const std::vector<std::int64_t>& axis_extents) {
-  return std::make_shared<grid_state>(mesh, MPI_COMM_WORLD, axis_extents);
+  return std::make_shared<grid_state>(mesh, MPI_COMM_WORLD, axis_extents, std::nullopt, &comm::shared_memory);
 }
 
 TEST(exchange, of_random_programs) {

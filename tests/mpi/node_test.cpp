@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/comm/messages.hpp>
+#include <cleave/node/transport.hpp>
 
 #include <gtest/gtest.h>
 
@@ -76,7 +77,7 @@ void in_every_way(const Check& check) {
   }
   store_mode() = before;
 }
-bool shares_memory(const grid& g) { return g.state().group_of(line()).together != nullptr; }
+bool shares_memory(const grid& g) { return comm::is_direct(g.state().group_of(line())); }
 
 template <class T>
 void check_reductions(const grid& g) {
@@ -229,7 +230,7 @@ TEST(node, one_rank_can_ask_for_mpi) {
   const grid without(support::mesh_of(1), MPI_COMM_WORLD, {support::ranks()});
   comm::transport_mode() = before;
   EXPECT_FALSE(shares_memory(without));
-  EXPECT_EQ(without.state().devices().pipes, nullptr);
+  EXPECT_EQ(without.state().devices().link, nullptr);
 }
 
 TEST(node, shared_memory_may_outlive_mpi) {

@@ -6,7 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/mpi.hpp>
-#include <cleave/comm/node_segment.hpp>
+#include <cleave/comm/patience.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -79,12 +79,13 @@ struct word_hash {
 /// they match no message of a plan.
 class agreement {
  public:
-  /// Duplicates the communicator. `crowded`: see patience. `shares`: whether all devices are on one node. Collective.
-  agreement(const group& devices, bool crowded, bool shares)
-      : size_(devices.size), rank_(devices.rank), crowded_(crowded) {
+  /// The bytes of the memory that devices share.
+  static constexpr std::int64_t shared_bytes(int devices) { return devices * std::int64_t{sizeof(turns)}; }
+
+  /// Duplicates the communicator. `shared`: zeroed memory that all devices have, or null. Collective.
+  agreement(const group& devices, void* shared) : size_(devices.size), rank_(devices.rank), turns_(as<turns>(shared)) {
     check(MPI_Comm_dup(devices.handle, &handle_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    if (shares) memory_.make(devices, segment_header + size_ * std::int64_t{sizeof(turns)});
     received_ = indexed_vector<small_message>::filled(size_);
     requests_ = indexed_vector<MPI_Request>::filled(2 * size_, MPI_REQUEST_NULL);
     done_ = indexed_vector<int>::filled(2 * size_);
@@ -110,7 +111,7 @@ class agreement {
     const std::size_t bytes = (words + 1) * sizeof(std::uint64_t);
     const double begin = MPI_Wtime();
     const auto is_late = [&](const patience& p) { return p.yields() && MPI_Wtime() - begin > limit; };
-    if (memory_.made()) {
+    if (turns_ != nullptr) {
       std::memcpy(static_cast<void*>(&turns_of(rank_).of[++round_ % 2]), &mine, bytes);
       turns_of(rank_).round.set(round_);
       for (int r = 0; r < size_; ++r)
@@ -132,7 +133,9 @@ class agreement {
       if (is_late(p)) return give_up();
     }
   }
-  const small_message& of(int rank) const { return memory_.made() ? turns_of(rank).of[round_ % 2] : received_[rank]; }
+  const small_message& of(int rank) const {
+    return turns_ != nullptr ? turns_of(rank).of[round_ % 2] : received_[rank];
+  }
 
  private:
   /// The messages of one device in shared memory. It writes none while another device reads it: it writes the one after
@@ -142,7 +145,7 @@ class agreement {
     alignas(64) small_message of[2];
   };
 
-  turns& turns_of(int rank) const { return reinterpret_cast<turns*>(memory_.data() + segment_header)[rank]; }
+  turns& turns_of(int rank) const { return turns_[rank]; }
   [[gnu::cold]] int give_up() {
     int missing = 0;
     for (int r = size_; r-- > 0;)
@@ -157,8 +160,8 @@ class agreement {
   static constexpr int tag = 2;
   MPI_Comm handle_ = MPI_COMM_NULL;
   int size_, rank_;
-  bool crowded_;
-  node_segment memory_{};
+  bool crowded_ = patience::is_crowded(size_);
+  turns* turns_;
   std::int64_t round_ = 0;
   indexed_vector<small_message> received_{};
   indexed_vector<MPI_Request> requests_{};

@@ -2,21 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
 namespace cleave { inline namespace v0 { namespace comm {
 
 /// Partial values over the axes are combined on all their devices. `in` may be `out`.
-/// Communication: MPI_Allreduce of the shard, or the same through shared memory; nothing over axes of size 1.
+/// Communication: MPI_Allreduce of the shard; nothing over axes of size 1.
 class all_reduce {
  public:
   [[gnu::cold]] all_reduce(grid_state& grid, const transfer& t)
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
     if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
-    if (group_.together != nullptr) group_.together->reserve(bytes());
-    if (group_.inside != nullptr) group_.inside->reserve(bytes());
   }
   scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
 
@@ -25,10 +22,7 @@ class all_reduce {
     // Both are the same memory if `in` is `out`, and if both are staged.
     const void* from = port_.outgoing(in, s.host, bytes());
     void* into = port_.incoming(out, s.host);
-    if (group_.together != nullptr) group_.together->all_reduce(from, into, elements_, element_, combine_);
-    else if (group_.inside != nullptr)
-      group_.inside->all_reduce_across(from, into, elements_, element_, combine_, group_);
-    else all_reduce_by_mpi(from, into, elements_, element_, combine_, group_.handle);
+    all_reduce_by_mpi(from, into, elements_, element_, combine_, group_.handle);
     port_.arrived(out, s.host, bytes());
   }
 

@@ -13,8 +13,8 @@ namespace cleave { inline namespace v0 { namespace comm {
 
 /// Boxes of elements that travel between devices: each message has the boxes for one device. Whoever knows which
 /// indices each device has before and after adds the messages that this one sends and receives, and the boxes that
-/// stay. A message that is one run of memory is neither packed nor unpacked, nor is one box between ranks that share
-/// memory, which is packed during the transfer.
+/// stay. A message that is one run of memory is neither packed nor unpacked, nor is one box between linked ranks, which
+/// is packed during the transfer.
 class box_messages {
  public:
   /// A box to copy, and the numbers of the arrays that it is read from and written to.
@@ -167,7 +167,7 @@ class box_messages {
  private:
   /// Whether a message is one box that is packed and unpacked during the transfer.
   bool is_box(const message& m) const {
-    return m.parts.size() == 1 && !m.joined && messages::on_node(m.rank, ranks_) && !port_.staged();
+    return m.parts.size() == 1 && !m.joined && messages::is_linked(m.rank, ranks_) && !port_.staged();
   }
   void* landing(const message& m) const {
     const part& first = m.parts.front();

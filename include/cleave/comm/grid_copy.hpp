@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/box_messages.hpp>
 #include <cleave/comm/distribution.hpp>
+#include <cleave/comm/move.hpp>
 #include <cleave/storage/elements.hpp>
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 namespace cleave { inline namespace v0 { namespace comm {
 
@@ -77,7 +76,7 @@ class grid_copy {
   /// Collective over all ranks of the communicator.
   void run(const void* in, void* out) {
     if (first_) {
-      first_->run(in, reduced_.get(), {nullptr, as<char>(first_host_.get())});
+      first_->run_one(in, reduced_.get(), {nullptr, as<char>(first_host_.get())});
       in = reduced_.get();
     }
     // If both overlap in memory, received parts must not overwrite parts that are still to be sent.
@@ -102,7 +101,8 @@ class grid_copy {
     return stride;
   }
   void combine_first(grid_state& from, const grid_transfer& t) {
-    first_.emplace(from, transfer{t.element, t.global, t.from, t.from.reduced(), t.from.unreduced(), t.from.combine()});
+    first_ = make_move<kind::all_reduce>(from, {t.element, t.global, t.from, t.from.reduced(), t.from.unreduced(),
+                                                t.from.combine()});
     reduced_ = allocate(in_bytes_);
     first_host_ = allocate<Kokkos::HostSpace>(first_->needs().host);
   }
@@ -110,7 +110,7 @@ class grid_copy {
   reduction combine_;
   bool receives_ = true;
   std::int64_t in_bytes_ = 0, out_bytes_ = 0;
-  std::optional<all_reduce> first_{};
+  owned<bound_exchange> first_{};
   box_messages parts_;
   std::shared_ptr<void> reduced_{}, first_host_{}, packed_{}, host_{}, aside_{};
 };

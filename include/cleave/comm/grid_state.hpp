@@ -8,10 +8,10 @@
 #include <cleave/comm/agreement.hpp>
 #include <cleave/comm/bindings.hpp>
 #include <cleave/comm/errors.hpp>
-#include <cleave/comm/grid_node.hpp>
 #include <cleave/comm/guarded_calls.hpp>
 #include <cleave/comm/recorded_calls.hpp>
 #include <cleave/comm/staging.hpp>
+#include <cleave/comm/transport.hpp>
 #include <cleave/comm/workspace_pool.hpp>
 #include <cleave/graph/graph.hpp>
 #include <cleave/storage/memory.hpp>
@@ -44,12 +44,12 @@ struct on_ranks {
 class grid_state : public guarded_calls {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
-  /// the grid has all ranks. The communicator may be one of a session of MPI 4. Throws environment_error if MPI is not
-  /// initialised or is finalised, and, in checked mode, absent_error if some ranks do not construct the grid within the
-  /// time limit.
+  /// the grid has all ranks. `other`: the transport besides MPI. The communicator may be one of a session of MPI 4.
+  /// Throws environment_error if MPI is not initialised or is finalised, and, in checked mode, absent_error if some
+  /// ranks do not construct the grid within the time limit.
   [[gnu::noinline]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
-                               const std::optional<on_ranks>& part = {})
-      : mesh_(mesh), part_(part.value_or(on_ranks{})) {
+                               const std::optional<on_ranks>& part = {}, const comm::transport_maker* other = nullptr)
+      : mesh_(mesh), part_(part.value_or(on_ranks{})), other_(other) {
     open(comm, sizes, part.has_value());
   }
   grid_state(const grid_state&) = delete;
@@ -75,10 +75,9 @@ class grid_state : public guarded_calls {
     checked_ = {all[0] != 0, all[1] != 0, all[2]};
     if (!checked_.any() || !active() || agreement_) return;
     guarded([&] {
-      const comm::grid_node* const near = node();
-      const bool crowded = near != nullptr ? near->crowded() : comm::patience::is_crowded(world_.size);
-      agreement_ = owned<comm::agreement>(
-          new comm::agreement(world_, crowded, near != nullptr && near->size() == world_.size));
+      comm::grid_transport* const t = other_transport();
+      void* const shared = t == nullptr ? nullptr : t->share(comm::agreement::shared_bytes(world_.size));
+      agreement_ = owned<comm::agreement>(new comm::agreement(world_, shared));
     });
   }
   /// The device that a rank of `everyone` is, -1 if it is none.
@@ -94,11 +93,11 @@ class grid_state : public guarded_calls {
 
   /// The devices as a group for messages. Collective over the whole grid when asked for the first time.
   const comm::group& devices() {
-    if (world_node_.ranks.handle == MPI_COMM_NULL) {
-      world_node_.ranks = world_;
-      connected(world_node_);
+    if (all_devices_.ranks.handle == MPI_COMM_NULL) {
+      all_devices_.ranks = world_;
+      connected(all_devices_);
     }
-    return world_node_.ranks;
+    return all_devices_.ranks;
   }
 
   /// The devices that differ from this one on `axes` only. Their rank in the group counts through those axes, the one
@@ -240,21 +239,21 @@ class grid_state : public guarded_calls {
       comm::kept_group& g = groups_.back()->group;
       g.ranks = made;
       if (made.size > 1 && (key & ordered_key) == 0)
-        if (comm::grid_node* n = node()) n->join(g), comm::grid_node::agree(g, world_);
+        if (comm::grid_transport* t = other_transport()) t->join(g, world_);
       return g;
     });
   }
   /// Null if all messages use MPI: if a rank asks for it, or if MPI accesses device memory itself. The first call is
   /// collective over the devices.
-  [[gnu::cold]] comm::grid_node* node() {
-    if (!on_host || only_mpi_ || world_.size == 1) return nullptr;
-    if (!node_.made()) node_.make(world_, stores_);
-    return &node_;
+  [[gnu::cold]] comm::grid_transport* other_transport() {
+    if (!on_host || only_mpi_ || other_ == nullptr || world_.size == 1) return nullptr;
+    if (!transport_) transport_ = other_->make(world_, stores_);
+    return transport_.get();
   }
   const comm::group& connected(comm::kept_group& g) {
-    if (g.ranks.pipes == nullptr && g.ranks.size > 1)
+    if (g.ranks.link == nullptr && g.ranks.size > 1)
       guarded([&] {
-        if (comm::grid_node* n = node()) n->connect(g);
+        if (comm::grid_transport* t = other_transport()) t->connect(g);
       });
     return g.ranks;
   }
@@ -314,14 +313,14 @@ class grid_state : public guarded_calls {
   }
   /// Reads all environment variables; returns the fault, if there is one. Also the variables that only later calls use:
   /// a rank that found a fault there would throw alone.
-  [[gnu::cold]] static std::exception_ptr fault_of_environment(checks& asked) {
+  [[gnu::cold]] std::exception_ptr fault_of_environment(checks& asked) const {
     try {
       // Not assigned from the call itself: if it throws, g++ 12 may leave a part of its result in `asked`.
       const checks read = checks_of_environment();
       comm::signal_of_environment();
       comm::transport_mode();
       comm::overlap_mode();
-      comm::node_ranks();
+      if (other_ != nullptr) other_->read_environment();
       comm::gpu_aware_mode();
       store_mode();
       fft_plans_of_environment();
@@ -417,7 +416,7 @@ class grid_state : public guarded_calls {
       return;
     }
     agreement_.reset();
-    node_.release();
+    if (transport_) transport_->release();
     for (const auto& known : groups_) known->group.release();
     groups_.clear();
     if (world_.handle != MPI_COMM_NULL && world_.handle != everyone_.handle) MPI_Comm_free(&world_.handle);
@@ -432,10 +431,11 @@ class grid_state : public guarded_calls {
   indexed_vector<owned<group_with_key>> groups_{};
   /// Each stays where it is, as long as the grid lives.
   indexed_vector<owned<named_blocks>> blocks_{};
-  comm::kept_group world_node_{};
-  comm::grid_node node_{};
+  comm::kept_group all_devices_{};
+  const comm::transport_maker* other_ = nullptr;
+  owned<comm::grid_transport> transport_{};
   bool only_mpi_ = false, overlaps_ = true;
-  /// The stores with which the ranks of a node write shared data.
+  /// The stores for data that ranks share.
   store_setting stores_ = store_setting::automatic;
   bindings bound_{};
   workspace_pool workspace_{};

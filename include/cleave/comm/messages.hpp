@@ -4,12 +4,12 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/node_pipes.hpp>
+#include <cleave/comm/transport.hpp>
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Messages in flight between ranks: through shared memory to those of the same node, by MPI to the others. Memory for
-/// the requests is reused from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
+/// Messages in flight between ranks: by the link of the group to those that it reaches, by MPI to the others. Memory
+/// for the requests is reused from run to run. Messages of a pair of ranks arrive in the order in which they were sent.
 class messages {
  public:
   /// With a separate tag, messages of MPI may be sent in another order than other messages of the same ranks.
@@ -34,7 +34,7 @@ class messages {
   }
 
   void send(const void* from, std::int64_t elements, element e, int to, const group& g) {
-    if (g.node_rank(to) >= 0) return send_on_node(from, elements * size_of(e), g.node_rank(to), g);
+    if (is_linked(to, g)) return send_by_link(from, elements * size_of(e), to, g);
     for_each_call(elements, [&](std::int64_t first, call_count n) {
       check(CLEAVE_MPI_CALL(MPI_Isend)(element_at(from, first, e), n, datatype_of(e), to, tag_, g.handle,
                                        next_request(false)),
@@ -42,21 +42,21 @@ class messages {
     });
   }
   void receive(void* into, std::int64_t elements, element e, int from, const group& g) {
-    if (g.node_rank(from) >= 0) return receive_on_node(into, elements * size_of(e), g.node_rank(from), g);
+    if (is_linked(from, g)) return receive_by_link(into, elements * size_of(e), from, g);
     for_each_call(elements, [&](std::int64_t first, call_count n) {
       check(CLEAVE_MPI_CALL(MPI_Irecv)(element_at(into, first, e), n, datatype_of(e), from, tag_, g.handle,
                                        next_request(true)),
             "MPI_Irecv");
     });
   }
-  /// Whether messages to and from a rank go through shared memory, so that boxes need not be packed before.
-  static bool on_node(int rank, const group& g) { return g.node_rank(rank) >= 0; }
-  /// To and from ranks of the same node: boxes in memory, whose addresses must stay valid until all has arrived.
+  /// Whether messages to and from a rank go by the link, so that boxes need not be packed before.
+  static bool is_linked(int rank, const group& g) { return g.rank_in_link(rank) >= 0; }
+  /// To and from linked ranks: boxes in memory, whose addresses must stay valid until all has arrived.
   void send(const box_copy& box, const void* from, element e, int to, const group& g) {
-    send_on_node(from, box.elements * size_of(e), g.node_rank(to), g, &box, size_of(e));
+    send_by_link(from, box.elements * size_of(e), to, g, &box, size_of(e));
   }
   void receive(const box_copy& box, void* into, element e, int from, const group& g) {
-    receive_on_node(into, box.elements * size_of(e), g.node_rank(from), g, &box, size_of(e));
+    receive_by_link(into, box.elements * size_of(e), from, g, &box, size_of(e));
   }
   /// Sends block r of `to` to rank r of a group, for all r, and receives its block as block r of `from`. `copy(into,
   /// from, bytes)` copies the block that stays here. Empty blocks are not sent.
@@ -80,7 +80,7 @@ class messages {
   }
   /// Makes progress: many MPI libraries transfer long messages only inside calls. Returns whether all are complete.
   bool progress() {
-    if (pipes_ != nullptr && open_ != 0) pipes_->progress();
+    if (open_ != 0) link_->progress();
     if (requests_.empty()) return open_ == 0;
     int done = 0;
     check(MPI_Testall(count(), requests_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
@@ -88,28 +88,22 @@ class messages {
     return done != 0 && open_ == 0;
   }
   void wait() {
-    if (open_ != 0) wait_on_node();
+    if (open_ != 0) link_->wait(open_);
     if (requests_.empty()) return;
     check(MPI_Waitall(count(), requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     forget();
   }
 
  private:
-  void send_on_node(const void* from, std::int64_t bytes, int to, const group& g, const box_copy* box = nullptr,
+  void send_by_link(const void* from, std::int64_t bytes, int to, const group& g, const box_copy* box = nullptr,
                     std::int64_t element_bytes = 1) {
-    pipes_ = g.pipes;
-    if (bytes != 0) pipes_->send(to, from, bytes, box, element_bytes, open_);
+    link_ = g.link;
+    if (bytes != 0) link_->send(g.in_link[to], from, bytes, box, element_bytes, open_);
   }
-  void receive_on_node(void* into, std::int64_t bytes, int from, const group& g, const box_copy* box = nullptr,
+  void receive_by_link(void* into, std::int64_t bytes, int from, const group& g, const box_copy* box = nullptr,
                        std::int64_t element_bytes = 1) {
-    pipes_ = g.pipes;
-    if (bytes != 0) pipes_->receive(from, into, bytes, box, element_bytes, open_);
-  }
-  [[gnu::cold]] void wait_on_node() {
-    patience p = pipes_->waiting();
-    while (open_ != 0)
-      if (pipes_->progress()) p.reset();
-      else p.wait();
+    link_ = g.link;
+    if (bytes != 0) link_->receive(g.in_link[from], into, bytes, box, element_bytes, open_);
   }
   MPI_Request* next_request(bool receives) {
     requests_.push_back(MPI_REQUEST_NULL);
@@ -138,9 +132,9 @@ class messages {
   int tag_;
   indexed_vector<MPI_Request> requests_{};
   indexed_vector<bool> receives_{};
-  /// Messages through shared memory that are not complete.
+  /// Messages by the link that are not complete.
   std::int64_t open_ = 0;
-  node_pipes* pipes_ = nullptr;
+  message_link* link_ = nullptr;
 };
 
 }}} // namespace cleave::v0::comm

@@ -12,6 +12,8 @@
 #include <cleave/program/step.hpp>
 #include <cleave/storage/elements.hpp>
 
+#include <type_traits>
+
 namespace cleave { inline namespace v0 { namespace comm {
 
 /// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
@@ -48,6 +50,15 @@ class slice {
   element element_;
   box_copy copy_{};
 };
+
+/// Whether a move is a collective of the group over its axes, which other transports than MPI may have.
+constexpr bool is_of_group(kind move) { return move >= kind::all_reduce && move <= kind::all_to_all; }
+/// Such a move by another transport; null: it goes by MPI. Blocks nest. Collective over the grid.
+[[gnu::cold]] inline owned<bound_exchange> make_direct(kind move, grid_state& grid, const transfer& t) {
+  if (grid.sizes().product(t.axes) == 1) return {};
+  const group& g = grid.group_of(t.axes);
+  return g.direct == nullptr ? owned<bound_exchange>() : g.direct->bind(move, grid, t);
+}
 
 /// Whether a collective supports any blocks, or only blocks that stay inside those of the unchanged axes.
 enum class works_on { any_blocks, nested_blocks };
@@ -95,20 +106,23 @@ class move_by final : public bound_exchange {
   Call call_;
 };
 
+template <kind Move>
+owned<bound_exchange> make_move(grid_state& grid, const transfer& t);
+
 /// All devices reduce everything first; then each fetches the elements of its block that it lacks.
 class reduced_and_fetched {
  public:
   reduced_and_fetched(grid_state& grid, const transfer& t)
-      : first_(grid, whole(t)), then_(grid, rest(t)),
+      : first_(make_move<kind::all_reduce>(grid, whole(t))), then_(grid, rest(t)),
         whole_bytes_(aligned(held_after(grid, whole(t)).elements() * size_of(t.element))) {}
   scratch_bytes needs() const {
     scratch_bytes n = then_.needs();
     n.memory += whole_bytes_;
-    if (first_.needs().host > n.host) n.host = first_.needs().host;
+    if (first_->needs().host > n.host) n.host = first_->needs().host;
     return n;
   }
   void run(const void* in, void* out, const scratch& s) {
-    first_.run(in, s.memory, s);
+    first_->run_one(in, s.memory, s);
     then_.run(s.memory, out, {s.memory + whole_bytes_, s.host});
   }
 
@@ -125,7 +139,7 @@ class reduced_and_fetched {
     return r;
   }
 
-  all_reduce first_;
+  owned<bound_exchange> first_;
   collective_permute then_;
   std::int64_t whole_bytes_;
 };
@@ -135,19 +149,19 @@ template <kind Move, class Call, works_on Blocks>
 auto entry_for(bound_as<Move, Call, Blocks>*) -> bound_as<Move, Call, Blocks>;
 } // namespace detail
 
-/// Binds a move: the collective that the plan names, or its replacement for uneven blocks. Collective over the grid:
-/// sub-communicators may be made.
+/// Binds a move: the collective that the plan names, by the transport of its group, or its replacement for uneven
+/// blocks. Collective over the grid: sub-communicators may be made.
 template <kind Move>
 [[gnu::cold]] owned<bound_exchange> make_move(grid_state& grid, const transfer& t) {
   using entry = decltype(detail::entry_for<Move>(static_cast<collectives*>(nullptr)));
-  using named = move_by<typename entry::call>;
-  if constexpr (entry::blocks == works_on::any_blocks) {
-    return owned<bound_exchange>(new named(grid, t));
-  } else {
-    if (stays_in_blocks(t, grid.sizes())) return owned<bound_exchange>(new named(grid, t));
-    if constexpr (Move == kind::reduce_scatter) return owned<bound_exchange>(new move_by<reduced_and_fetched>(grid, t));
-    else return owned<bound_exchange>(new move_by<collective_permute>(grid, t));
-  }
+  if constexpr (entry::blocks == works_on::nested_blocks)
+    if (!stays_in_blocks(t, grid.sizes())) {
+      using general = std::conditional_t<Move == kind::reduce_scatter, reduced_and_fetched, collective_permute>;
+      return owned<bound_exchange>(new move_by<general>(grid, t));
+    }
+  if constexpr (is_of_group(Move))
+    if (owned<bound_exchange> made = make_direct(Move, grid, t)) return made;
+  return owned<bound_exchange>(new move_by<typename entry::call>(grid, t));
 }
 
 }}} // namespace cleave::v0::comm

@@ -6,15 +6,14 @@
 #include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/move.hpp>
-#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 #include <cleave/program/move_scratch.hpp>
 
 #include <utility>
 
-// Moves that overlap with other steps: between ranks of several nodes, with the data on the host. Ranks of one node
-// copy from each other; no data moves while they compute.
+// Moves that overlap with other steps: by MPI, with the data on the host. Ranks of one node copy from each other; no
+// data moves while they compute.
 
 namespace cleave { inline namespace v0 { namespace comm {
 
@@ -72,10 +71,10 @@ class block_reduction {
   char* arriving_ = nullptr;
 };
 
-/// Whether moves over these axes overlap with computation: between ranks of several nodes, if MPI reads and writes the
-/// data themselves. Collective over the grid. The same on all devices.
+/// Whether moves over these axes overlap with computation: those of MPI, if it reads and writes the data themselves.
+/// Collective over the grid. The same on all devices.
 [[gnu::cold]] inline bool goes_on(grid_state& grid, axis_set axes) {
-  return on_host && !staged() && grid.sizes().product(axes) > 1 && grid.group_of(axes).together == nullptr;
+  return on_host && !staged() && grid.sizes().product(axes) > 1 && !is_direct(grid.group_of(axes));
 }
 
 /// Partial values are combined on all devices, in two parts: each device combines one block of them and sends it to all
@@ -88,13 +87,12 @@ class all_reduce_in_flight final : public bound_exchange {
   [[gnu::cold]] all_reduce_in_flight(grid_state& grid, const transfer& t, std::size_t number)
       : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()),
         whole_(grid.group_of(t.axes)), ranks_(whole_), second_(tag_of(number)) {
-    ranks_.pipes = nullptr;
-    ranks_.inside = nullptr;
+    ranks_.link = nullptr;
     own_ = {0, elements_};
-    if (whole_.inside != nullptr) {
-      whole_.inside->reserve(bytes());
-      own_ = whole_.inside->slice_of(elements_);
-      ranks_.handle = whole_.across;
+    if (whole_.direct != nullptr) {
+      whole_.direct->reserve(bytes());
+      own_ = whole_.direct->slice_of(elements_);
+      ranks_.handle = whole_.direct->across;
       check(MPI_Comm_size(ranks_.handle, &ranks_.size), "MPI_Comm_size");
       check(MPI_Comm_rank(ranks_.handle, &ranks_.rank), "MPI_Comm_rank");
     }
@@ -113,8 +111,8 @@ class all_reduce_in_flight final : public bound_exchange {
     wait_for_kernels();
     out_ = element_at(*out, own_.begin, element_);
     whole_out_ = *out;
-    if (whole_.inside != nullptr) {
-      whole_.inside->reduce_to_slices(*in, *out, elements_, element_, combine_);
+    if (whole_.direct != nullptr) {
+      whole_.direct->reduce_to_slices(*in, *out, elements_, element_, combine_);
       in_ = out_;
     } else {
       in_ = *in;
@@ -135,8 +133,8 @@ class all_reduce_in_flight final : public bound_exchange {
       spread();
     }
     second_.wait();
-    if (stage_ == stage::spreading && whole_.inside != nullptr)
-      whole_.inside->gather_slices(whole_out_, elements_, element_);
+    if (stage_ == stage::spreading && whole_.direct != nullptr)
+      whole_.direct->gather_slices(whole_out_, elements_, element_);
     stage_ = stage::over;
   }
 
@@ -181,9 +179,8 @@ class reduce_scatter_in_flight final : public bound_exchange {
  public:
   [[gnu::cold]] reduce_scatter_in_flight(grid_state& grid, const transfer& t) : element_(t.element) {
     group ranks = grid.group_of(t.axes);
-    ranks.pipes = nullptr;
-    const box from = held_before(grid, t);
-    for (std::int64_t r = 0; r < ranks.size; ++r) pack_.append_pack(held_after(grid, t, grid.member(t.axes, r)), from);
+    ranks.link = nullptr;
+    pack_ = blocks_given(grid, t);
     reduction_ = block_reduction(ranks, t.element, t.combine, pack_.blocks);
   }
   scratch_bytes needs() const override { return {packed_bytes() + reduction_.scratch_bytes(), 0}; }

@@ -90,26 +90,22 @@ inline MPI_Datatype datatype_of(element e) {
 /// A device, or a number of devices, as an int for MPI: no communicator has more ranks than an int can count.
 constexpr int rank_number(std::int64_t device) { return as_int(device); }
 
-class node_group;
-class node_pipes;
+class group_transport;
+class message_link;
 
-/// A communicator of devices that differ on some axes only. Each pointer, if set, selects shared memory in place of MPI
-/// for its kind of communication; callers make no other choice.
+/// A communicator of devices that differ on some axes only. Each pointer, if set, selects another transport than MPI
+/// for its kind of communication (comm/transport.hpp); callers make no other choice.
 struct group {
   MPI_Comm handle = MPI_COMM_NULL;
   int size = 1;
   int rank = 0;
-  /// Collectives of the group, if all its ranks are on one node.
-  node_group* together = nullptr;
-  /// Collectives of its ranks on this node, if it has equally many on several nodes, and the communicator of those that
-  /// have the same number on each node.
-  node_group* inside = nullptr;
-  MPI_Comm across = MPI_COMM_NULL;
-  /// Messages to ranks of this node, and, for each rank of the group, which rank of the node it is; -1 for others.
-  node_pipes* pipes = nullptr;
-  const int* on_node = nullptr;
+  /// Collectives, of all its ranks or of those on this node.
+  group_transport* direct = nullptr;
+  /// Messages to some ranks, and, for each rank of the group, its number there; -1: by MPI.
+  message_link* link = nullptr;
+  const int* in_link = nullptr;
 
-  int node_rank(int r) const { return pipes == nullptr ? -1 : on_node[r]; }
+  int rank_in_link(int r) const { return link == nullptr ? -1 : in_link[r]; }
 };
 
 /// One block of elements for each rank of a group, contiguous in memory unless an offset is given.

@@ -43,4 +43,20 @@ struct packing {
   }
 };
 
+/// The blocks of a shard for each device of the axes of a transfer, and those of the new shard from each of them.
+[[gnu::cold]] inline packing blocks_given(const grid_state& grid, const transfer& t) {
+  packing all;
+  const box from = held_before(grid, t);
+  for (std::int64_t r = 0; r < grid.sizes().product(t.axes); ++r)
+    all.append_pack(intersect(from, held_after(grid, t, grid.member(t.axes, r))), from);
+  return all;
+}
+[[gnu::cold]] inline packing blocks_taken(const grid_state& grid, const transfer& t) {
+  packing all;
+  const box to = held_after(grid, t);
+  for (std::int64_t r = 0; r < grid.sizes().product(t.axes); ++r)
+    all.append_unpack(intersect(to, held_before(grid, t, grid.member(t.axes, r))), to);
+  return all;
+}
+
 }}} // namespace cleave::v0::comm

@@ -42,9 +42,9 @@ class block_pieces {
     const unsigned changed = t.from.differs_at(t.to);
     for (int i = 0; i < t.global.rank; ++i)
       if ((changed >> i & 1u) != 0) dim_ = i;
-    // Ranks of one node copy from each other; there is no latency to hide.
-    if (group_.together != nullptr || !on_host || staged() || !stays_in_blocks(t, grid.sizes())) return;
-    group_.pipes = nullptr;
+    // Other transports have no latency to hide.
+    if (is_direct(group_) || !on_host || staged() || !stays_in_blocks(t, grid.sizes())) return;
+    group_.link = nullptr;
     const box all = gathers ? held_after(grid, t) : held_before(grid, t);
     indexed_vector<box> blocks;
     std::int64_t widest = 0;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/node_group.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 
@@ -14,7 +13,7 @@ namespace cleave { inline namespace v0 { namespace comm {
 /// Partial values over the axes are combined, and every device of the axes keeps one block: the axes become the last
 /// ones of some dims. Blocks must nest.
 /// Communication: MPI_Reduce_scatter_block; MPI_Reduce_scatter if blocks are uneven; in chunks above the limit of
-/// counts; or the same through shared memory.
+/// counts.
 class reduce_scatter {
  public:
   reduce_scatter(grid_state& grid, const transfer& t)
@@ -22,14 +21,12 @@ class reduce_scatter {
     const std::int64_t n = grid.sizes().product(t.axes);
     if (n == 1) return;
     group_ = grid.group_of(t.axes);
-    const box from = held_before(grid, t);
-    for (std::int64_t r = 0; r < n; ++r) pack_.append_pack(held_after(grid, t, grid.member(t.axes, r)), from);
+    pack_ = blocks_given(grid, t);
     // The same on all ranks of the group, whose members hold the same box.
     const auto [least, most] = std::minmax_element(pack_.blocks.counts().begin(), pack_.blocks.counts().end());
     widest_ = *most;
     // Open MPI 4 adds uneven blocks on the host, even for device memory.
     if (*least != widest_ && !on_host) port_ = port(true);
-    if (group_.together != nullptr) group_.together->reserve(widest_ * n * size());
     large_ = pack_.elements() > count_limit();
     counts_.reserve(as_size(n));
     chunk_ = large_ ? reduced_at_once(n, count_limit()) : widest_;
@@ -37,13 +34,12 @@ class reduce_scatter {
   scratch_bytes needs() const {
     if (group_.size == 1) return {};
     const std::int64_t chunks = large_ ? aligned(chunk_ * group_.size * size()) : 0;
-    return {on_node() ? 0 : packed_bytes() + chunks, port_.host_bytes(sent(), kept_ * size())};
+    return {packed_bytes() + chunks, port_.host_bytes(sent(), kept_ * size())};
   }
 
   void run(const void* in, void* out, const scratch& s) {
     if (group_.size == 1) return copy_bytes(out, in, kept_ * size());
     if (pack_.elements() == 0) return;
-    if (on_node()) return reduce_on_node(in, out);
     if (!pack_.direct()) pack_.run(in, s.memory, element_);
     const void* const packed = pack_.direct() ? in : s.memory;
     if (!large_) return reduce(packed, sent(), out, 0, s.host);
@@ -63,8 +59,6 @@ class reduce_scatter {
   }
 
  private:
-  /// Shared memory needs no packing.
-  bool on_node() const { return group_.together != nullptr && !port_.staged(); }
   std::int64_t size() const { return size_of(element_); }
   std::int64_t sent() const { return pack_.elements() * size(); }
   std::int64_t packed_bytes() const { return pack_.order.packed_bytes(element_); }
@@ -73,19 +67,6 @@ class reduce_scatter {
     return std::clamp<std::int64_t>(pack_.blocks.count(r) - done, 0, chunk_);
   }
 
-  /// Every device combines the parts that all devices have of its own block.
-  void reduce_on_node(const void* in, void* out) {
-    traffic().collective(4, group_.size, sent() - pack_.blocks.count(group_.rank) * size());
-    const stores slots = group_.together->slot_stores(sent());
-    group_.together->reduce_scatter(
-        widest_, [&](int r) { return pack_.blocks.count(r); },
-        [&](int r, std::int64_t first, std::int64_t n, void* to) {
-          // Its own part is read by this rank only.
-          const stores how = r == group_.rank ? stores::in_caches : slots;
-          pack_range(pack_.copies[r], first, n, in, to, size(), how);
-        },
-        out, element_, combine_);
-  }
   /// Reduces the chunks of all blocks that begin at `done`, contiguous in `from`. This device's chunk is written to
   /// `out` at `done`.
   void reduce(const void* from, std::int64_t bytes, void* out, std::int64_t done, char* host) {

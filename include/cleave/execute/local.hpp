@@ -155,7 +155,7 @@ class local_context {
     const detail::span_of_view v = detail::span_of(view);
     detail::reached memory(v, true, true);
     const comm::group& among = group(axes...);
-    if (among.together != nullptr) among.together->all_reduce(memory.data(), memory.data(), v.elements, v.element, how);
+    if (comm::is_direct(among)) among.direct->all_reduce(memory.data(), memory.data(), v.elements, v.element, how);
     else comm::all_reduce_by_mpi(memory.data(), memory.data(), v.elements, v.element, how, among.handle);
     memory.done();
   }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/distribution.hpp>
 #include <cleave/comm/messages.hpp>
+#include <cleave/comm/move.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/tensor/storage.hpp>
 
@@ -29,7 +29,7 @@ class redistribution {
  public:
   redistribution(const comm::group& ranks, const distribution& from, const distribution& to)
       : ranks_(ranks), from_(from), to_(to), turns_(from) {
-    ranks_.pipes = nullptr; // host memory, through MPI
+    ranks_.link = nullptr; // host memory, through MPI
   }
 
   /// What this rank sends, receives and keeps, with memory for it.
@@ -144,15 +144,15 @@ struct redistribution::parts {
   grid_state& on = t.grid.state();
   std::shared_ptr<void> memory, staging, out;
   on.guarded([&] {
-    comm::all_reduce reduce(on,
-                            {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
-    const comm::scratch_bytes needs = reduce.needs();
+    const owned<comm::bound_exchange> reduce = comm::make_move<kind::all_reduce>(
+        on, {t.element, t.global, t.where, t.where.reduced(), t.where.unreduced(), t.where.combine()});
+    const comm::scratch_bytes needs = reduce->needs();
     comm::allocate_on_all(on.world().handle, [&] {
       memory = allocate(needs.memory);
       staging = allocate<Kokkos::HostSpace>(needs.host);
       out = allocate(t.bytes());
     });
-    reduce.run(in, out.get(), {as<char>(memory.get()), as<char>(staging.get())});
+    reduce->run_one(in, out.get(), {as<char>(memory.get()), as<char>(staging.get())});
   });
   return out;
 }

@@ -5,7 +5,6 @@
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/mpi.hpp>
@@ -340,10 +339,9 @@ indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& 
   on.same_call("the gathering of a whole tensor");
   const void* from = nullptr;
   std::shared_ptr<void> made;
-  const auto through = [&]<class Call>(std::type_identity<Call>, const layout& is, const layout& to, std::int64_t bytes,
-                                       axis_set axes) {
-    Call m(on, {t.element, t.global, is, to, axes, is.combine()});
-    const comm::scratch_bytes needs = m.needs();
+  const auto through = [&](auto& make, const layout& is, const layout& to, std::int64_t bytes, axis_set axes) {
+    const owned<comm::bound_exchange> m = make(on, {t.element, t.global, is, to, axes, is.combine()});
+    const comm::scratch_bytes needs = m->needs();
     std::shared_ptr<void> memory, staging, out;
     on.guarded([&] {
       comm::allocate_on_all(on.world().handle, [&] {
@@ -352,14 +350,13 @@ indexed_vector<unsigned char> gather_bytes(const tensor_state& t, const layout& 
         staging = allocate<Kokkos::HostSpace>(needs.host);
         out = allocate(bytes);
       });
-      m.run(from, out.get(), {as<char>(memory.get()), as<char>(staging.get())});
+      m->run_one(from, out.get(), {as<char>(memory.get()), as<char>(staging.get())});
     });
     made = std::move(out);
     from = made.get();
   };
-  if (where.unreduced() != 0)
-    through(std::type_identity<comm::all_reduce>{}, where, whole, t.bytes(), where.unreduced());
-  through(std::type_identity<comm::collective_permute>{}, whole, layout{}, bytes, on.mesh().all());
+  if (where.unreduced() != 0) through(comm::make_move<kind::all_reduce>, where, whole, t.bytes(), where.unreduced());
+  through(comm::make_move<kind::collective_permute>, whole, layout{}, bytes, on.mesh().all());
   copy_bytes<Kokkos::HostSpace, memory_space>(host.data(), from, bytes);
   return host;
 }

@@ -112,7 +112,7 @@ template <class = void>
     const comm::transfer whole = combined_all_reduces<>::whole(comm::transfer_of(p, s, b.at), all.bytes);
     owned<comm::bound_exchange> made;
     if (in_flight) made = owned<comm::bound_exchange>(new comm::all_reduce_in_flight<>(b.grid, whole, first));
-    else made = owned<comm::bound_exchange>(new comm::move_by<comm::all_reduce>(b.grid, whole));
+    else made = comm::make_move<kind::all_reduce>(b.grid, whole);
     bound[first] = make_step<combined_all_reduces<>>(std::move(made), in_flight, parts, all.bytes);
     for (std::size_t m = 1; m < all.steps.size(); ++m) bound[all.steps[m]] = make_step<combined_before<>>(first);
   });

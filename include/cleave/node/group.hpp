@@ -4,10 +4,10 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/transport.hpp>
 #include <cleave/layout/blocks.hpp>
+#include <cleave/node/segment.hpp>
 #include <cleave/storage/wide.hpp>
 
 #include <algorithm>
@@ -85,29 +85,13 @@ class node_group {
   [[gnu::cold]] void all_reduce(const void* in, void* out, std::int64_t elements, element e, reduction how) {
     const std::int64_t bytes = elements * size_of(e);
     if (bytes == 0) return;
-    traffic().collective(1, size(), 2 * (size() - 1) * bytes / size());
+    traffic().collective(kind::all_reduce, size(), 2 * (size() - 1) * bytes / size());
     const operation by(how, e);
     if (bytes <= reduced_by_all) reduce_all(in, out, elements, by);
     else reduce_slices(as<char>(in), as<char>(out), elements, by, slot_stores(bytes));
   }
 
-  /// The all-reduce of a group with these ranks on this node and equally many on others: every rank reduces its slice
-  /// on the node, MPI reduces it over the nodes, and the ranks of the node fetch it. `g` is the whole group.
-  [[gnu::cold]] void all_reduce_across(const void* in, void* out, std::int64_t elements, element e, reduction how,
-                                       const group& g) {
-    if (elements == 0) return;
-    const operation by(how, e);
-    const range mine = slice_of(elements);
-    const std::int64_t nodes = g.size / size();
-    char* const own = element_at(out, mine.begin, e);
-    // MPI counts its own part.
-    traffic().bytes += 2 * (g.size - 1) * elements * by.size / g.size - 2 * (nodes - 1) * mine.size() * by.size / nodes;
-    if (mine.size() == 0) ++traffic().calls;
-    reduce_to_slices(in, out, elements, e, how);
-    all_reduce_by_mpi(own, own, mine.size(), e, how, g.across);
-    gather_slices(out, elements, e);
-  }
-  /// Its parts: the slice of this rank, its reduction on the node, and the end, when the ranks fetch the other slices.
+  /// The slice that this rank reduces of an operand, its reduction, and the end, when the ranks fetch the other slices.
   range slice_of(std::int64_t elements) const {
     const slices s{0, elements, size()};
     return {s.begin(rank()), s.begin(rank() + 1)};

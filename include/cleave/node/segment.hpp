@@ -4,8 +4,8 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/mpi.hpp>
+#include <cleave/comm/patience.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -16,11 +16,10 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #endif
 
-// Memory that ranks of one node share, and their waiting for each other there. It is mapped directly and not by
+// Memory that ranks of one node share. It is mapped directly and not by
 // MPI_Win_allocate_shared: a window of MPI is freed by all its ranks together, so that a rank that leaves a grid by an
 // exception would wait for the others. Each rank can free this memory alone, at any time, even after MPI_Finalize.
 
@@ -128,14 +127,6 @@ class node_segment {
   std::int64_t bytes_ = 0;
 };
 
-/// A number in shared memory that one rank increments and others wait for, on a cache line of its own.
-struct alignas(64) shared_count {
-  std::int64_t value;
-
-  std::int64_t get() { return std::atomic_ref(value).load(std::memory_order_acquire); }
-  /// Release: a rank that reads this number sees all earlier writes.
-  void set(std::int64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
-};
 /// A segment begins with one cache line for the proof.
 inline constexpr std::int64_t segment_header = 64;
 
@@ -147,46 +138,5 @@ inline int core_here() {
   return 0;
 #endif
 }
-
-/// Waits for other ranks: first by polling, then by yielding the core. MPI is called from time to time, since other
-/// ranks may need this rank's progress in pending messages.
-class patience {
- public:
-  /// `crowded`: there are more ranks on the node than cores.
-  patience(MPI_Comm comm, bool crowded) : comm_(comm), looks_(crowded ? 16 : 4000) {}
-  void wait() {
-    if (++waited_ > looks_) return yield();
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-  }
-  /// Whether it waits so long that it yields the core.
-  bool yields() const { return waited_ > looks_; }
-  /// The awaited event has come, and another wait begins.
-  void reset() { waited_ = 0; }
-  static bool is_crowded(int ranks) {
-#if defined(__linux__)
-    return ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
-#else
-    return ranks > 1;
-#endif
-  }
-
- private:
-  [[gnu::cold]] void yield() {
-#if defined(__linux__)
-    // A yield to a rank that waits as well does not let ranks run that have work to do.
-    const ::timespec nap{0, 10000};
-    if (waited_ - looks_ < 256) ::sched_yield();
-    else ::nanosleep(&nap, nullptr);
-#endif
-    if (waited_ % 64 != 0) return;
-    int any = 0;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
-  }
-
-  MPI_Comm comm_;
-  int looks_, waited_ = 0;
-};
 
 }}} // namespace cleave::v0::comm

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/node_segment.hpp>
 #include <cleave/comm/transport.hpp>
+#include <cleave/node/segment.hpp>
 #include <cleave/storage/box.hpp>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace cleave { inline namespace v0 { namespace comm {
 ///
 /// The system could copy from process to process directly (process_vm_readv). On two Zen 4 cores in a virtual machine
 /// that was 1.6x slower for 16 MiB, and 1.7x for 1 MiB.
-class node_pipes {
+class node_pipes final : public message_link {
  public:
   /// Collective over the group, whose ranks are on one node. False on all ranks if they cannot share memory.
   /// `crowded`: see patience. `long_stores`: the stores for long chunks.
@@ -31,24 +31,20 @@ class node_pipes {
     return memory_.make(g, segment_header + std::int64_t{g.size} * g.size * pipe_bytes());
   }
 
-  /// A message to a rank of the group: memory, or a box in it, which is packed during the transfer. `open` is
-  /// incremented now, and decremented when all of it was sent.
   [[gnu::cold]] void send(int to, const void* from, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
-                          std::int64_t& open) {
+                          std::int64_t& open) override {
     ++traffic().messages;
     add({const_cast<char*>(as<char>(from)), box, element_bytes, 0, bytes, &open, to, true});
     progress();
   }
-  /// A message from a rank of the group, to memory or to a box in it. `open` is incremented now, and decremented when
-  /// all of it has arrived.
   [[gnu::cold]] void receive(int from, void* into, std::int64_t bytes, const box_copy* box, std::int64_t element_bytes,
-                             std::int64_t& open) {
+                             std::int64_t& open) override {
     traffic().bytes += bytes;
     ++traffic().calls;
     add({as<char>(into), box, element_bytes, 0, bytes, &open, from, false});
   }
-  /// Moves as much as is possible now; returns whether anything moved. Only the first message of each pair moves.
-  [[gnu::cold]] bool progress() {
+  /// Only the first message of each pair moves.
+  [[gnu::cold]] bool progress() override {
     bool moved = false;
     ++passes_;
     std::size_t kept = 0;
@@ -67,7 +63,12 @@ class node_pipes {
     under_way_.resize(kept);
     return moved;
   }
-  patience waiting() const { return {group_.handle, crowded_}; }
+  [[gnu::cold]] void wait(const std::int64_t& open) override {
+    patience p(group_.handle, crowded_);
+    while (open != 0)
+      if (progress()) p.reset();
+      else p.wait();
+  }
 
  private:
   /// Chunks of a pipe.

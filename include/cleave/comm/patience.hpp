@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cleave/comm/mpi.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+#if defined(__linux__)
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
+namespace cleave { inline namespace v0 { namespace comm {
+
+/// A number in shared memory that one rank increments and others wait for, on a cache line of its own.
+struct alignas(64) shared_count {
+  std::int64_t value;
+
+  std::int64_t get() { return std::atomic_ref(value).load(std::memory_order_acquire); }
+  /// Release: a rank that reads this number sees all earlier writes.
+  void set(std::int64_t to) { std::atomic_ref(value).store(to, std::memory_order_release); }
+};
+/// Waits for other ranks: first by polling, then by yielding the core. MPI is called from time to time, since other
+/// ranks may need this rank's progress in pending messages.
+class patience {
+ public:
+  /// `crowded`: there are more ranks on the node than cores.
+  patience(MPI_Comm comm, bool crowded) : comm_(comm), looks_(crowded ? 16 : 4000) {}
+  void wait() {
+    if (++waited_ > looks_) return yield();
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+  /// Whether it waits so long that it yields the core.
+  bool yields() const { return waited_ > looks_; }
+  /// The awaited event has come, and another wait begins.
+  void reset() { waited_ = 0; }
+  static bool is_crowded(int ranks) {
+#if defined(__linux__)
+    return ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
+#else
+    return ranks > 1;
+#endif
+  }
+
+ private:
+  [[gnu::cold]] void yield() {
+#if defined(__linux__)
+    // A yield to a rank that waits as well does not let ranks run that have work to do.
+    const ::timespec nap{0, 10000};
+    if (waited_ - looks_ < 256) ::sched_yield();
+    else ::nanosleep(&nap, nullptr);
+#endif
+    if (waited_ % 64 != 0) return;
+    int any = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  }
+
+  MPI_Comm comm_;
+  int looks_, waited_ = 0;
+};
+
+}}} // namespace cleave::v0::comm
