@@ -459,7 +459,7 @@ f = "plan/workspace.hpp"
 expression(f, "std::max(slots[b.index], elements_of(b, p.maps, at, here) * size_of(b.type.element))",
            "elements_of(b, p.maps, at, here) * size_of(b.type.element)", "mpi:*")
 expression(f, "b.form == form::view || b.form == form::slice", "false", "unit:Prices.*")
-f = "execute/call_checks.hpp"
+f = "checked/call_checks.hpp"
 expression(f, "one == other", "true", "mpi:Checked.*")
 expression(f, "as_signed(grid_.told(r)[0]) != number", "false", "mpi:Checked.*")
 statement(f, "tell({});", "", "mpi:Checked.*", 0)

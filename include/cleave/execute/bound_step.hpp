@@ -8,7 +8,6 @@
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/recorded_calls.hpp>
 #include <cleave/execute/binder.hpp>
-#include <cleave/execute/call_checks.hpp>
 #include <cleave/storage/element_type.hpp>
 
 #include <string>
@@ -90,6 +89,25 @@ class step_group {
   std::size_t first = 0, last = 0;
 };
 
+/// What looks at the steps of a call while they run: checked mode. An interface, so that the run time does not depend
+/// on it.
+class call_hooks {
+ public:
+  /// The address of each buffer.
+  using addresses = indexed_vector<void*>;
+
+  call_hooks() = default;
+  call_hooks(const call_hooks&) = delete;
+  call_hooks& operator=(const call_hooks&) = delete;
+  virtual ~call_hooks() = default;
+
+  virtual void before_call(const addresses& at) = 0;
+  virtual void before_step(std::size_t i, const addresses& at) = 0;
+  virtual void after_step(std::size_t i, const addresses& at) = 0;
+  /// A number that decides whether a loop continues.
+  virtual std::int64_t agreed(std::int64_t number) = 0;
+};
+
 /// The state that the steps of a program share while it runs.
 struct run_state {
   grid_state& grid;
@@ -109,7 +127,7 @@ struct run_state {
   /// compile it; g++ guesses the target of a virtual call, and would.
   void (*progress)(const indexed_vector<comm::bound_exchange*>&) = nullptr;
   /// In checked mode.
-  detail::call_checks* checks = nullptr;
+  call_hooks* checks = nullptr;
 
   /// Runs steps `first` to `last`, loops among them.
   void run_steps(std::size_t first, std::size_t last) {

@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/execute/arguments.hpp>
-#include <cleave/execute/call_checks.hpp>
+#include <cleave/execute/number_checks.hpp>
 #include <cleave/execute/runnable.hpp>
 #include <cleave/plan/workspace.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace cleave { inline namespace v0 {
 
@@ -21,8 +23,7 @@ class executor {
   /// Collective over the grid: sub-communicators may be made. The plan outlives the executor, and so do strides that
   /// are not those of contiguous shards.
   [[gnu::cold]] executor(grid_state& grid, const sizes& at, const runnable& code, const given_strides* given = nullptr)
-      : running_{grid}, arguments_(binder{grid, code.program, at, given}), checks_(grid, at, code.program),
-        numbers_(code.program) {
+      : running_{grid}, arguments_(binder{grid, code.program, at, given}), numbers_(code.program) {
     binder b{grid, code.program, at, given};
     const indexed_vector<slice_in_place> slices = b.find_slices();
     b.slices = &slices;
@@ -44,11 +45,11 @@ class executor {
     running_.grid.require_usable();
     take_memory(running_.grid.bound().depth() - 1);
     arguments_.take(running_.grid, inputs, outputs, running_.at);
-    running_.checks = running_.grid.checked().any() ? &checks_ : nullptr;
+    running_.checks = running_.grid.checked().any() ? checks_.get() : nullptr;
     if (running_.checks == nullptr) return;
     // An element that is read before it is written is NaN.
     fill_bytes(block_.memory, 0xFF, memory_bytes_);
-    checks_.before_call(running_.at);
+    checks_->before_call(running_.at);
   }
   /// Collective over the grid. Shards of the arguments and of the results, in order; a result may be the memory of an
   /// argument.
@@ -77,6 +78,9 @@ class executor {
     arguments_.give(outputs);
   }
   run_state& state() { return running_; }
+  /// From now on these look at the steps of calls in checked mode.
+  void look_with(owned<call_hooks> checks) { checks_ = std::move(checks); }
+  bool has_checks() const { return static_cast<bool>(checks_); }
   /// Bytes of this device's workspace.
   std::int64_t workspace_bytes() const { return memory_bytes_; }
   const number_checks& numbers() const { return numbers_; }
@@ -195,7 +199,7 @@ class executor {
 
   run_state running_;
   detail::argument_memory arguments_;
-  detail::call_checks checks_;
+  owned<call_hooks> checks_{};
   number_checks numbers_;
   indexed_vector<buffer_memory> buffers_{};
   indexed_vector<own_memory> own_{};

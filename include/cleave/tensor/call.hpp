@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
+#include <cleave/checked/call_checks.hpp>
 #include <cleave/comm/recorded_calls.hpp>
 #include <cleave/execute/executor.hpp>
 #include <cleave/tensor/errors.hpp>
@@ -209,6 +210,8 @@ inline void run_program(const runnable& code, const call_site& site, const call_
   }
   if (site.grid().checked().any()) check_call(code, site, operands, at.data());
   if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete_for_run(); });
+  if (site.grid().checked().any() && !own->has_checks())
+    own->look_with(owned<call_hooks>(new call_checks<>(site.grid(), site.complete(), p)));
   check_numbers(own->numbers(), operands);
   own->run(at.data(), at.data() + p.arguments);
 }

@@ -4,11 +4,12 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
+#include <cleave/checked/nan_search.hpp>
+#include <cleave/checked/plan_identity.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/execute/bound_step.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/execute/host_number.hpp>
-#include <cleave/execute/nan_search.hpp>
-#include <cleave/execute/plan_identity.hpp>
 #include <cleave/program/panels.hpp>
 #include <cleave/program/program_view.hpp>
 #include <cleave/storage/inspect.hpp>
@@ -17,9 +18,7 @@
 #include <functional>
 #include <string>
 
-namespace cleave { inline namespace v0 {
-
-namespace detail {
+namespace cleave { inline namespace v0 { namespace detail {
 
 /// An argument of a call: a shard, or a number on the host.
 struct argument_data {
@@ -108,11 +107,9 @@ class call_comparison {
 
 /// The checks of checked mode within the calls of one bound plan. Everything that they throw is thrown on all devices,
 /// and nothing waits longer than the time limit.
-class call_checks {
+template <class = void>
+class call_checks final : public call_hooks {
  public:
-  /// The address of each buffer.
-  using addresses = indexed_vector<void*>;
-
   [[gnu::cold]] call_checks(grid_state& grid, const sizes& at, const program_view& p)
       : grid_(grid), at_(at), p_(p), search_(grid, at_, p) {
     // The devices have just met at the beginning of the call.
@@ -124,22 +121,21 @@ class call_checks {
     }
   }
 
-  /// Before the steps: no NaN among the arguments.
-  void before_call(const addresses& address) {
+  /// No NaN among the arguments.
+  void before_call(const addresses& address) override {
     if (grid_.checked().nans) look_for_nan_in_arguments(address);
   }
-  /// Before a step that communicates: everybody is there.
-  void before_step(std::size_t i, const addresses& address) {
+  /// If it communicates: everybody is there.
+  void before_step(std::size_t i, const addresses& address) override {
     if (grid_.checked().calls && meets_[i]) meet(i);
     if (grid_.checked().calls) look_at_labels(p_.steps[i], address);
     if (grid_.checked().nans) search_.keep_operands(p_.steps[i], address);
   }
-  /// After a step: no NaN in its result.
-  void after_step(std::size_t i, const addresses& address) {
+  /// No NaN in its result.
+  void after_step(std::size_t i, const addresses& address) override {
     if (grid_.checked().nans) look_for_nan(i, address);
   }
-  /// A number that decides whether a loop continues.
-  std::int64_t agreed(std::int64_t number) {
+  std::int64_t agreed(std::int64_t number) override {
     grid_.tell(asked_for::number, 0, &number, 1);
     for (int r = 0; r < grid_.world().size; ++r)
       if (as_signed(grid_.told(r)[0]) != number)
@@ -297,44 +293,4 @@ class call_checks {
   indexed_vector<bool> meets_{};
 };
 
-} // namespace detail
-
-/// The numbers of a statement that take the element type of a tensor, which has to hold them.
-class number_checks {
- public:
-  [[gnu::cold]] explicit number_checks(const program_view& p) {
-    for (const step& s : p.steps) {
-      const indexed_span<const fused_op> all = fused_ops_of(p, s);
-      for (const fused_op& o : all) {
-        if (o.code != op::cast || o.scalar != is_number_that_fits) continue;
-        const fused_op& given = all[o.in[0]];
-        if (given.code == op::input && s.in[given.arg] < p.arguments)
-          numbers_.push_back({s.in[given.arg], given.type, o.type});
-      }
-    }
-  }
-  /// `data` gives the address of an argument that is a number in memory of the host; null of a tensor. Throws
-  /// number_error if the type of a tensor cannot hold the number, on all ranks, since they have the same number.
-  template <class Data>
-  void check(const Data& data) const {
-    for (const number& n : numbers_) {
-      const void* const at = data(n.argument);
-      if (at == nullptr) continue;
-      std::uint64_t bytes = 0;
-      std::memcpy(&bytes, at, std::min(sizeof bytes, as_size(size_of(n.given))));
-      const host_number given(bytes, n.given);
-      if (is_floating(n.given) ? !has_number(n.type, given.floating())
-                               : !has_integer(n.type, given.integer(), n.given == element::u64))
-        raise<number_error>(wording::number_does_not_fit(given.text(), name_of(n.type)));
-    }
-  }
-
- private:
-  struct number {
-    std::size_t argument;
-    element given, type;
-  };
-  indexed_vector<number> numbers_{};
-};
-
-}} // namespace cleave::v0
+}}} // namespace cleave::v0::detail
