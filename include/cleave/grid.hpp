@@ -10,6 +10,7 @@
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/layout/sharding.hpp>
 #include <cleave/node/transport.hpp>
+#include <cleave/watch/calls.hpp>
 
 #include <concepts>
 #include <initializer_list>
@@ -71,7 +72,7 @@ class grid {
   }
   grid(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
        const std::optional<on_ranks>& part = {})
-      : state_(new grid_state(mesh, comm, sizes, part, &comm::shared_memory)) {}
+      : state_(new grid_state(mesh, comm, sizes, part, &comm::shared_memory, &comm::watched_calls)) {}
 
   /// The mesh: names and fixed sizes of the axes.
   const mesh_value& mesh() const { return state().mesh(); }

@@ -44,12 +44,14 @@ struct on_ranks {
 class grid_state : public guarded_calls {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
-  /// the grid has all ranks. `other`: the transport besides MPI. The communicator may be one of a session of MPI 4.
-  /// Throws environment_error if MPI is not initialised or is finalised, and, in checked mode, absent_error if some
-  /// ranks do not construct the grid within the time limit.
+  /// the grid has all ranks. `other`: the transport besides MPI; `watch`: what watches the calls of the process. The
+  /// communicator may be one of a session of MPI 4. Throws environment_error if MPI is not initialised or is finalised,
+  /// and, in checked mode, absent_error if some ranks do not construct the grid within the time limit.
   [[gnu::noinline]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
-                               const std::optional<on_ranks>& part = {}, const comm::transport_maker* other = nullptr)
+                               const std::optional<on_ranks>& part = {}, const comm::transport_maker* other = nullptr,
+                               const comm::call_watcher* watch = nullptr)
       : mesh_(mesh), part_(part.value_or(on_ranks{})), other_(other) {
+    if (watch != nullptr) comm::watcher = watch;
     open(comm, sizes, part.has_value());
   }
   grid_state(const grid_state&) = delete;
@@ -309,7 +311,7 @@ class grid_state : public guarded_calls {
     int rank = 0, ranks = 0;
     comm::check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     comm::check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    comm::begin_recording(rank, ranks, limit);
+    if (const comm::call_watcher* const watch = comm::watcher; watch != nullptr) watch->begin(rank, ranks, limit);
   }
   /// Reads all environment variables; returns the fault, if there is one. Also the variables that only later calls use:
   /// a rank that found a fault there would throw alone.
@@ -317,7 +319,7 @@ class grid_state : public guarded_calls {
     try {
       // Not assigned from the call itself: if it throws, g++ 12 may leave a part of its result in `asked`.
       const checks read = checks_of_environment();
-      comm::signal_of_environment();
+      if (const comm::call_watcher* const watch = comm::watcher; watch != nullptr) watch->read_environment();
       comm::transport_mode();
       comm::overlap_mode();
       if (other_ != nullptr) other_->read_environment();

@@ -108,7 +108,7 @@ class executor {
       // A map may wait for the halo that the waits before it are for.
       const std::size_t begun = s.kind == step_kind::wait ? s.begun : i - 1;
       const bool waits = s.kind == step_kind::wait || (i > 0 && b.program.steps[i - 1].kind == step_kind::wait);
-      const std::int64_t result = is_collective(s) || (comm::tracing && writes(s)) ? b.bytes(b.result(s)) : 0;
+      const std::int64_t result = is_collective(s) || (comm::tracer != nullptr && writes(s)) ? b.bytes(b.result(s)) : 0;
       running_.results.push_back(result);
       running_.bytes.push_back(!is_collective(s) && waits ? running_.bytes[begun] : result);
       running_.names.push_back(profile_name(s));

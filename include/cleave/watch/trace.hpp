@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cleave/comm/recorded_calls.hpp>
 #include <cleave/ops/table.hpp>
-#include <cleave/program/program_view.hpp>
 
 #include <unistd.h>
 #include <atomic>
@@ -19,11 +19,8 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// Whether this process writes a trace.
-inline constinit std::atomic<bool> tracing{false};
-
 /// The file of this process: a list of events (Trace Event Format, JSON array), which ends with the process.
-class trace_file {
+class trace_file final : public call_tracer {
  public:
   static trace_file& own() {
     static trace_file file;
@@ -31,8 +28,8 @@ class trace_file {
   }
   trace_file(const trace_file&) = delete;
   trace_file& operator=(const trace_file&) = delete;
-  ~trace_file() {
-    tracing = false;
+  ~trace_file() override {
+    tracer = nullptr;
     // A child of this process has a copy of the text that is not written yet.
     if (file_ == nullptr || ::getpid() != process_) return;
     std::fputs("\n]\n", file_);
@@ -52,14 +49,14 @@ class trace_file {
     }
     std::fprintf(file_, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}",
                  static_cast<int>(process_), rank);
-    tracing = true;
+    tracer = this;
   }
   /// Before the process is ended at once.
   void flush() {
-    if (tracing && mutex_.try_lock()) std::fflush(file_);
+    if (tracer != nullptr && mutex_.try_lock()) std::fflush(file_);
   }
   /// Microseconds, by a clock that the ranks share as far as their hosts agree on the time.
-  double now() const {
+  double now() const override {
     return began_ + std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
   }
   /// `words`: a second name, after the first one and " for ".
@@ -87,8 +84,10 @@ class trace_file {
     std::fprintf(file_, "\",\"gradient\":%s,\"bytes\":%lld}}", s != nullptr && s->gradient ? "true" : "false",
                  static_cast<long long>(bytes));
   }
-  /// A step that has run since `begin`, with the bytes of its result here, or of the messages that it waits for.
-  [[gnu::cold]] void add(const step& s, std::int64_t bytes, double begin) {
+  [[gnu::cold]] void add(const char* call, const step* first, double begin) override {
+    add(call, {}, first, 0, begin, "call");
+  }
+  [[gnu::cold]] void add(const step& s, std::int64_t bytes, double begin) override {
     const std::string_view what = class_of(s.code) == op_class::reduction ? name_of(s.combine) : name_of(s.code);
     const bool moves = is_collective(s);
     if (s.kind == step_kind::wait) add("wait", {}, &s, bytes, begin);
@@ -111,40 +110,5 @@ class trace_file {
   if (const char* const name = std::getenv("CLEAVE_TRACE"); name != nullptr && *name != '\0')
     trace_file::own().open(name, rank);
 }
-
-/// A part of a run that ends with this object, or where the next one begins.
-class traced {
- public:
-  traced() = default;
-  traced(const traced&) = delete;
-  traced& operator=(const traced&) = delete;
-  ~traced() { end(); }
-  void begin(const step& s, std::int64_t bytes) {
-    if (!tracing.load(std::memory_order_relaxed)) return;
-    end();
-    step_ = &s;
-    bytes_ = bytes;
-    since_ = trace_file::own().now();
-  }
-  /// A call by its name, or of a plan, which has the first line of its steps.
-  void begin(const char* call, indexed_span<const step> plan) {
-    if (!tracing.load(std::memory_order_relaxed)) return;
-    call_ = call != nullptr ? call : "call of a plan";
-    for (std::size_t i = plan.size(); i-- > 0;)
-      if (plan[i].where.line != 0) first_ = &plan[i];
-    since_ = trace_file::own().now();
-  }
-
- private:
-  void end() {
-    if (step_ != nullptr && tracing) trace_file::own().add(*step_, bytes_, since_);
-    if (call_ != nullptr && tracing) trace_file::own().add(call_, {}, first_, 0, since_, "call");
-  }
-
-  const step *step_ = nullptr, *first_ = nullptr;
-  const char* call_ = nullptr;
-  std::int64_t bytes_ = 0;
-  double since_ = 0;
-};
 
 }}} // namespace cleave::v0::comm
