@@ -149,17 +149,22 @@ void check_places(const grid& g, std::int64_t rows, std::int64_t columns, std::s
   raise<shape_error>(wording::triplet_outside(place[0], place[1], rows, columns));
 }
 
+/// The blocks of a dim of a matrix. Throws on all ranks where it cannot have this extent over so many devices.
+inline dim_blocks blocks_over(const grid& g, const dim_ref& dim, std::int64_t extent, std::int64_t parts) {
+  check_extent(dim, extent, parts, g.state());
+  return {extent, g.state().blocks_of(dim, extent)};
+}
+
 /// The triplets of the own rows in order, duplicates added up in the order in which they were given.
 template <class T>
-std::vector<triplet<T>> own_triplets(const grid& g, MPI_Comm along, const replicas& same, std::int64_t rows,
+std::vector<triplet<T>> own_triplets(const grid& g, MPI_Comm along, const replicas& same, const dim_blocks& rows,
                                      std::span<const triplet<T>> mine) {
   std::vector<triplet<T>> sorted = messages_of<triplet<T>>(same.comm(), g.comm()).gather(mine);
   int parts = 1;
   MPI_Comm_size(along, &parts);
-  const std::int64_t length = std::max<std::int64_t>(block_extent(rows, parts), 1);
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return a.row < b.row; });
   std::vector<std::int64_t> sent(as_size(parts)), received;
-  for (const triplet<T>& t : sorted) ++sent[as_size(t.row / length)];
+  for (const triplet<T>& t : sorted) ++sent[as_size(rows.owner(parts, t.row))];
   std::vector<triplet<T>> all = messages_of<triplet<T>>(along, g.comm()).exchange(sorted, sent, received);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.row != b.row ? a.row < b.row : a.column < b.column; });
@@ -210,13 +215,13 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::spa
   const typename names::axis axis{};
   const MPI_Comm along = context.comm(axis);
   const std::int64_t parts = context.size(axis), here = context.index(axis);
-  if (rows < 0) raise<shape_error>(cleave::wording::extent_negative(names::rows::ref.name, rows));
-  if (columns < 0) raise<shape_error>(cleave::wording::extent_negative(names::columns::ref.name, columns));
+  const dim_blocks by_row = detail::blocks_over(g, names::rows::ref, rows, parts),
+                   by_column = detail::blocks_over(g, names::columns::ref, columns, parts);
   if (std::max(rows, columns) > INT64_MAX / 16) raise<shape_error>(cleave::wording::too_many_bytes());
   detail::check_places(g, rows, columns, triplets);
   const detail::replicas same(g, here);
-  const std::vector<triplet<T>> own = detail::own_triplets(g, along, same, rows, triplets);
-  const range my_rows = block(rows, parts, here), my_columns = block(columns, parts, here);
+  const std::vector<triplet<T>> own = detail::own_triplets(g, along, same, by_row, triplets);
+  const range my_rows = by_row.block(parts, here), my_columns = by_column.block(parts, here);
   const auto is_mine = [&](std::int64_t c) { return c >= my_columns.begin && c < my_columns.end; };
 
   std::vector<std::int64_t> halo;
@@ -227,7 +232,7 @@ Matrix assemble(const grid& g, std::int64_t rows, std::int64_t columns, std::spa
   std::sort(halo.begin(), halo.end());
   halo.erase(std::unique(halo.begin(), halo.end()), halo.end());
   std::vector<std::int64_t> asked(as_size(parts)), told;
-  for (const std::int64_t c : halo) ++asked[as_size(c / block_extent(columns, parts))];
+  for (const std::int64_t c : halo) ++asked[as_size(by_column.owner(parts, c))];
   std::vector<std::int64_t> sent = detail::messages_of<std::int64_t>(along, g.comm()).exchange(halo, asked, told);
   for (std::int64_t& c : sent) c -= my_columns.begin;
 
@@ -277,8 +282,9 @@ std::vector<triplet<typename Values::element_type>> triplets_of(const matrix<Nam
   const auto values = detail::on_host(a.values.view());
   const auto halo = detail::on_host(a.halo.view());
   const auto counts = detail::on_host(a.send_counts.view());
-  const range own = block(counts(0, counts.extent(1) - 1), context.size(typename Names::axis{}),
-                          context.index(typename Names::axis{}));
+  const std::int64_t parts = context.size(typename Names::axis{}), last = counts(0, counts.extent(1) - 1);
+  const range own = detail::blocks_over(a.values.get_grid(), Names::columns::ref, last, parts)
+                        .block(parts, context.index(typename Names::axis{}));
   std::vector<triplet<typename Values::element_type>> all;
   std::int64_t e = 0;
   for (std::size_t row = 0; row < ends.extent(0); ++row)

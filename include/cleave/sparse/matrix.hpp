@@ -57,8 +57,6 @@ struct names {
   using by = By;
   using rows = Rows;
   using columns = Columns;
-  static_assert(Rows::ref.blocks.empty() && Columns::ref.blocks.empty(),
-                "a sparse matrix has equal blocks: give it dims that are no dim_in_blocks, and rename vectors to them");
   using axis = Axis;
   using mesh_type = Mesh;
   using part = typename dim_name<"part", Rows, Columns, Name>::type;
@@ -118,7 +116,7 @@ struct product {
     all.dims = {};
     for (int i = 0; i < t.rank; ++i) {
       if (t[i] == old) all.dims.push_back(s.dims[0]);
-      else all.dims.push_back(placement(dim_ref{in.made().dims[t[i]].name}));
+      else all.dims.push_back(placement(in.made().dims[t[i]].ref()));
     }
     return all;
   }
@@ -128,7 +126,7 @@ struct product {
     spec s = Names::layout_of(Names::part::ref);
     s.dims.push_back(placement(elements));
     for (int i = 0; i < t.rank; ++i)
-      if (t[i] != old) s.dims.push_back(placement(dim_ref{in.made().dims[t[i]].name}));
+      if (t[i] != old) s.dims.push_back(placement(in.made().dims[t[i]].ref()));
     return s;
   }
 
@@ -219,7 +217,8 @@ struct csr_of {
 /// are sharded over one axis; over other axes of the mesh the matrix is replicated. A vector of the columns is sharded
 /// over the same axis. `By` says which kernel multiplies the rows of a device. Several matrices in one function, which
 /// have the same dims and as a rule other numbers of entries, have a `Name` each, which is that of a dim:
-/// `csr<double, mesh(row / ranks), col, sparse::in_order, dim<"preconditioner">>`.
+/// `csr<double, mesh(row / ranks), col, sparse::in_order, dim<"preconditioner">>`. Rows and columns may be in given
+/// blocks; if they share a table, a square matrix multiplies vectors of its rows without moving them first.
 template <class T, auto Rows, auto Columns, class By = in_order, class Name = unnamed>
 using csr = typename detail::csr_of<T, Rows, Columns, By, Name>::type;
 

@@ -131,6 +131,26 @@ struct given_view {
   }
 };
 
+/// Throws where the blocks of a dim are not those of a tensor.
+[[gnu::cold]] inline void check_blocks(const dim_ref& dim, const block_table* given, std::int64_t extent,
+                                       std::int64_t parts) {
+  if (given == nullptr) raise<shape_error>(wording::blocks_missing(dim.name, dim.blocks));
+  if (given->begins.back() != extent)
+    raise<shape_error>(wording::blocks_sum(dim.name, extent, dim.blocks, given->begins.back()));
+  if (given->count() % parts != 0 && parts % given->count() != 0)
+    raise<shape_error>(wording::blocks_parts(dim.name, parts, dim.blocks, given->count()));
+}
+
+/// Throws where a dim cannot have an extent over so many devices.
+[[gnu::cold]] inline void check_extent(const dim_ref& dim, std::int64_t extent, std::int64_t parts,
+                                       const grid_state& on) {
+  if (extent < 0) raise<shape_error>(wording::extent_negative(dim.name, extent));
+  if (dim.extent != dynamic && dim.extent != extent)
+    raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, extent));
+  if (dim.divisible && extent % parts != 0) raise<shape_error>(wording::extent_not_divisible(dim.name, parts, extent));
+  if (!dim.blocks.empty()) check_blocks(dim, on.blocks_of(dim.blocks), extent, parts);
+}
+
 namespace detail {
 
 /// A misfit of a View in numbers, so that one rank can tell it to all.
@@ -177,16 +197,6 @@ inline bool countable(indexed_span<const std::int64_t> extents, element e) {
   return true;
 }
 
-/// Throws where the blocks of a dim are not those of a tensor.
-[[gnu::cold]] inline void check_blocks(const dim_ref& dim, const block_table* given, std::int64_t extent,
-                                       std::int64_t parts) {
-  if (given == nullptr) raise<shape_error>(wording::blocks_missing(dim.name, dim.blocks));
-  if (given->begins.back() != extent)
-    raise<shape_error>(wording::blocks_sum(dim.name, extent, dim.blocks, given->begins.back()));
-  if (given->count() % parts != 0 && parts % given->count() != 0)
-    raise<shape_error>(wording::blocks_parts(dim.name, parts, dim.blocks, given->count()));
-}
-
 /// What the ranks tell each other when a tensor is made: the largest and, negated, the smallest of every number; the
 /// lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
@@ -208,7 +218,6 @@ class shard_agreement {
   void reach(grid_state& on) { on.largest(mine_, all_, told, everyone_); }
   /// Throws where the extents differ between ranks or do not fit the dims.
   [[gnu::cold]] void check_extents(const spec& s, const layout& where, const grid_state& on) const {
-    const axis_sizes& sizes = on.sizes();
     const std::int64_t rank = std::ssize(s.dims);
     if (all_[0] != rank || -all_[fields] != rank)
       raise<shape_error>(wording::extents_needed(rank, all_[0] != rank ? all_[0] : -all_[fields]));
@@ -216,12 +225,7 @@ class shard_agreement {
       const dim_ref dim = s.dims[i].dim;
       const std::int64_t most = all_[i + 1], least = -all_[fields + i + 1];
       if (most != least) raise<shape_error>(wording::extents_disagree(dim.name, least, most));
-      if (most < 0) raise<shape_error>(wording::extent_negative(dim.name, most));
-      if (dim.extent != dynamic && dim.extent != most)
-        raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, most));
-      const std::int64_t parts = sizes.product(where[i]);
-      if (dim.divisible && most % parts != 0) raise<shape_error>(wording::extent_not_divisible(dim.name, parts, most));
-      if (!dim.blocks.empty()) check_blocks(dim, on.blocks_of(dim.blocks), most, parts);
+      check_extent(dim, most, on.sizes().product(where[i]), on);
     }
   }
   bool any_constants() const { return all_[first_kind + 1] >= 0; }
