@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support.hpp"
 
-#include <cleave/tensor/tensor.hpp>
+#include <cleave/cleave.hpp>
 
 #include <gtest/gtest.h>
 
