@@ -61,7 +61,8 @@ using State = cleave::optim::adam_state<Parameters, Scalar>;
 using Sentences = cleave::tensor<std::int32_t, layout.activations(batch, place)>;
 using Translations = cleave::tensor<std::int32_t, layout.activations(batch, position)>;
 using NextWords = cleave::tensor<float, layout.activations(batch, vocabulary)>;
-using Memory = cleave::tensor<float, layout.activations(batch, place, embed)>;
+/// The keys and values of the sentences, as each layer of the decoder sees them.
+using Seen = nn::kv_cache<cleave::tensor<float, layout.activations(layer, batch, place, heads, head)>>;
 using Cache = nn::kv_cache<cleave::tensor<float, layout.activations(layer, batch, source, heads, head)>>;
 using Rows = cleave::tensor<std::int32_t, layout.activations(batch)>;
 
@@ -84,7 +85,8 @@ constexpr auto memory_of = [](const auto& p, const auto& sentences) {
   return nn::layer_norm(nn::blocks(layout, layer, embedded(p, sentences, place, 0), p.encoder, self), p.after_encoder,
                         embed);
 };
-/// The rest of a layer of the decoder, after its attention to the translation.
+/// The rest of a layer of the decoder, after its attention to the translation. `memory`: the sentences, or their keys
+/// and values.
 constexpr auto crossed = [](const auto& h, const auto& w, const auto& memory, const auto& sentences) {
   const auto mask = [&](const auto&, const auto&) { return sentences != byte_tokens::pad; };
   const nn::self_attention_options o{nn::all_scores{}, mask, pin};
@@ -121,19 +123,21 @@ constexpr auto step = planned([](const auto& p, const auto& state, const auto& s
   return std::tuple_cat(cleave::optim::adam(p, state, cleave::optim::clip_by_global_norm(slope, 1.0), rate, options),
                         std::tuple(value));
 });
-constexpr auto encoded = planned([](const auto& p, const auto& sentences) { return memory_of(p, sentences); });
+constexpr auto encoded = planned([](const auto& p, const auto& sentences) {
+  return nn::keys_and_values(memory_of(p, sentences), p.decoder.crossing, embed, pin);
+});
 /// Reads the token at index `start` of each translation: the scores of the next one, and the cache.
-constexpr auto decode = planned<1>([](const auto& p, const auto& memory, const auto& sentences, const auto& token,
+constexpr auto decode = planned<1>([](const auto& p, const auto& seen_by_all, const auto& sentences, const auto& token,
                                       const auto& so_far, const auto& start) {
   const auto layer_of = [&](const auto& x, const auto& stacked) {
-    const auto& [w, cache] = stacked;
+    const auto& [w, sentences_seen, cache] = stacked;
     const nn::self_attention_options o{nn::all_scores{}, nn::no_mask{}, pin};
     const auto [a, filled] = nn::self_attention(nn::layer_norm(x, w.own.before_attention, embed), w.own.attention,
                                                 embed, {position, source, head}, o, cache, start, heads);
-    return std::pair(cleave::value(crossed(pin(x + a), w, memory, sentences)), filled);
+    return std::pair(cleave::value(crossed(pin(x + a), w, sentences_seen, sentences)), filled);
   };
   const cleave::value first = embedded(p, token, position, start);
-  const auto [end, filled] = scan(layer, first, std::pair(p.decoder, so_far), layer_of);
+  const auto [end, filled] = scan(layer, first, std::tuple(p.decoder, seen_by_all, so_far), layer_of);
   return std::tuple(sum(scores_of(p, end), position), filled); // of one position
 });
 constexpr cleave::function reordered([](const auto& cache, const auto& from) {
@@ -201,19 +205,22 @@ std::string translated(const cleave::grid& grid, const Parameters& p, const std:
                        bool checks) {
   const auto sizes = p.decoder.own.attention.query.extents();
   Sentences sentences(grid, {beams, room});
-  Memory memory(grid, {beams, room, sizes[1]});
   Translations token(grid, {beams, 1}), begun(grid, {beams, room});
   NextWords next(grid, {beams, byte_tokens::count}), full(grid, {beams, byte_tokens::count});
   Rows from(grid, {beams});
-  auto cache = nn::make_parameters<Cache>(grid, {layer = sizes[0], batch = beams, source = room, heads = sizes[2],
-                                                 head = sizes[3]});
+  const auto made = [&]<class A>(A) {
+    return nn::make_parameters<A>(grid, {layer = sizes[0], batch = beams, place = room, source = room, heads = sizes[2],
+                                         head = sizes[3]});
+  };
+  auto seen_by_all = made(Seen{});
+  auto cache = made(Cache{});
   sentences.fill_by([&](const auto& at) { return token_at(text, at[1]); });
-  memory = encoded(p, sentences);
+  encoded(p, sentences).into(seen_by_all);
   std::vector<std::vector<std::int32_t>> rows(cleave::as_size(beams), {byte_tokens::begin});
   nn::beam_search search(1, {.beams = beams, .steps = room - 1, .end = byte_tokens::end, .length_penalty = 0.6});
   for (std::int32_t start = 0;; ++start) {
     token.fill_by([&](const auto& at) { return rows[cleave::as_size(at[0])].back(); });
-    decode(p, memory, sentences, token, cache, start).into(next, cache);
+    decode(p, seen_by_all, sentences, token, cache, start).into(next, cache);
     const std::vector<float> scores = next.to_global();
     if (checks) {
       begun.fill_by([&](const auto& at) {

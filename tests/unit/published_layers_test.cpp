@@ -63,28 +63,32 @@ TEST(PublishedLayers, RotationsAreThoseOfJax) {
 
 TEST(PublishedLayers, AttentionToAnotherSequence) {
   const argument map{{"embed", "heads", "head"}}, bias{{"heads", "head"}};
-  check({of_jax(
-            "with biases and padding", {{"position", 4}, {"source", 5}, {"embed", 3}, {"heads", 2}, {"head", 2}},
-            {{{"position", "embed"}},
-             {{"source", "embed"}},
-             map,
-             map,
-             map,
-             {{"heads", "head", "embed"}},
-             bias,
-             bias,
-             bias,
-             {{"embed"}}},
-            [](auto a) {
-              const nn::attention_weights w{nn::linear_weights{a[2], a[6]}, nn::linear_weights{a[3], a[7]},
-                                            nn::linear_weights{a[4], a[8]}, nn::linear_weights{a[5], a[9]}};
-              const auto padding = [](const value&, const value& source) { return source < 4; };
-              return ordered(nn::cross_attention(a[0], a[1], w, embed, attended,
-                                                 nn::self_attention_options{nn::all_scores{}, padding}, heads),
-                             {"position", "embed"});
-            },
-            recorded::crossed)},
-        30);
+  const auto crossing = [&](const char* name, bool once) {
+    return of_jax(
+        name, {{"position", 4}, {"source", 5}, {"embed", 3}, {"heads", 2}, {"head", 2}},
+        {{{"position", "embed"}},
+         {{"source", "embed"}},
+         map,
+         map,
+         map,
+         {{"heads", "head", "embed"}},
+         bias,
+         bias,
+         bias,
+         {{"embed"}}},
+        [=](auto a) {
+          const nn::attention_weights w{nn::linear_weights{a[2], a[6]}, nn::linear_weights{a[3], a[7]},
+                                        nn::linear_weights{a[4], a[8]}, nn::linear_weights{a[5], a[9]}};
+          const auto padding = [](const value&, const value& source) { return source < 4; };
+          const nn::self_attention_options o{nn::all_scores{}, padding};
+          const value y = once ? nn::cross_attention(a[0], nn::keys_and_values(a[1], w, embed), w, embed, attended, o,
+                                                     heads)
+                               : nn::cross_attention(a[0], a[1], w, embed, attended, o, heads);
+          return ordered(y, {"position", "embed"});
+        },
+        recorded::crossed);
+  };
+  check({crossing("with biases and padding", false), crossing("with keys and values that are kept", true)}, 30);
 }
 
 template <class How>

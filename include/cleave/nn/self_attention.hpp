@@ -78,19 +78,50 @@ constexpr value attended_with(const value& q, const value& k, const value& v, co
 }
 } // namespace detail
 
-/// Attention of a sequence to another one (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries,
-/// `memory` [source, embed, ...] to keys and values, and the attention result is mapped back to `embed`. Nothing is
-/// rotated. Otherwise as `self_attention`.
+/// Keys and values of positions: [source, head, ...]; of a cache, with room for those that come.
+template <class Keys, class Values = Keys>
+struct kv_cache {
+  Keys keys;
+  Values values;
+};
+template <class K, class V>
+kv_cache(K, V) -> kv_cache<K, V>;
+
+/// The keys and values by which `cross_attention` sees `memory` [source, embed, ...]. They are the same for every
+/// position that looks at them, so a decoder computes them once for all of its steps: of all layers together, if the
+/// weights of layers are stacked. `pin` constrains both.
+template <class Q, detail::LinearMap K, class O, class Pin = std::identity>
+constexpr kv_cache<value> keys_and_values(operand memory, const attention_weights<Q, K, O>& w, dim_ref embed,
+                                          const Pin& pin = {}) {
+  const called_at user(memory, "keys_and_values");
+  return {pin(detail::projected(memory.from, w.key, embed)), pin(detail::projected(memory.from, w.value, embed))};
+}
+
+/// Attention of a sequence to another one (Vaswani et al. 2017), whose keys and values are `seen`. x [position, embed,
+/// ...] is mapped to queries, and the attention result is mapped back to `embed`. Nothing is rotated. Otherwise as
+/// `self_attention`.
+template <class Keys, class Values, detail::LinearMap Q, class K, detail::LinearMap O, class How, class Mask, class Pin,
+          class Drop, std::convertible_to<dim_ref>... Heads>
+constexpr value cross_attention(operand x, const kv_cache<Keys, Values>& seen, const attention_weights<Q, K, O>& w,
+                                dim_ref embed, const attention_dims& d,
+                                const self_attention_options<How, Mask, Pin, Drop>& o, const Heads&... heads) {
+  const called_at user(x, "cross_attention");
+  const operand keys = seen.keys, values = seen.values;
+  for (const operand& each : {x, keys, values})
+    if (!each.from.ok()) return each.from;
+  if (!detail::accepts_options<How, Drop, false>(x)) return {x.from.in, no_node};
+  const value q = o.pin(detail::projected(x.from, w.query, embed));
+  return detail::attended_with(q, keys.from, values.from, w, d, o, o.mask, heads...);
+}
+/// The same with the keys and values of `memory` [source, embed, ...].
 template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class How = all_scores, class Mask = no_mask,
           class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
 constexpr value cross_attention(operand x, operand memory, const attention_weights<Q, K, O>& w, dim_ref embed,
                                 const attention_dims& d, const self_attention_options<How, Mask, Pin, Drop>& o,
                                 const Heads&... heads) {
   const called_at user(x, "cross_attention");
-  if (!x.from.ok() || !memory.from.ok()) return x.from.ok() ? memory.from : x.from;
-  if (!detail::accepts_options<How, Drop, false>(x)) return {x.from.in, no_node};
-  const auto of = [&](const operand& from, const auto& map) { return o.pin(detail::projected(from.from, map, embed)); };
-  return detail::attended_with(of(x, w.query), of(memory, w.key), of(memory, w.value), w, d, o, o.mask, heads...);
+  if (!memory.from.ok()) return memory.from;
+  return cross_attention(x, keys_and_values(memory, w, embed, o.pin), w, embed, d, o, heads...);
 }
 
 /// Attention of a sequence to itself (Vaswani et al. 2017). x [position, embed, ...] is mapped to queries, keys and
@@ -120,15 +151,6 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
               v = o.pin(detail::projected(other, w.value, embed));
   return detail::attended_with(q, k, v, w, d, o, o.mask, heads...);
 }
-
-/// Keys and values of earlier positions: [source, head, ...], with room for those that come.
-template <class Keys, class Values = Keys>
-struct kv_cache {
-  Keys keys;
-  Values values;
-};
-template <class K, class V>
-kv_cache(K, V) -> kv_cache<K, V>;
 
 /// The same for the positions from `start` on, whose keys and values are written into a cache (Shazeer 2019): the
 /// result and the cache. `start` is a whole number of rank 0; positions before it are in the cache. A mask that is
