@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# `cmake --install` needs no build: there are only headers and the package files.
+# `cmake --install` needs no build: there are only headers, the package files and the source of a tool.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/Cleave")
@@ -20,7 +20,8 @@ configure_package_config_file(cmake/CleaveConfig.cmake.in "${PROJECT_BINARY_DIR}
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/CleaveConfigVersion.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/CleaveConfig.cmake" "${PROJECT_BINARY_DIR}/CleaveConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/CleaveNvcc.cmake" "${PROJECT_SOURCE_DIR}/cmake/CleaveFftw.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/CleaveHdf5.cmake" DESTINATION "${package_dir}")
+              "${PROJECT_SOURCE_DIR}/cmake/CleaveHdf5.cmake" "${PROJECT_SOURCE_DIR}/cmake/CleavePlanDiff.cmake"
+              "${PROJECT_SOURCE_DIR}/examples/tools/plan_diff.cpp" DESTINATION "${package_dir}")
 
 # For build systems other than CMake: cleave-core (the partitioner alone) and cleave, which names Kokkos, Kokkos Kernels, BLAS and MPI by
 # their paths, since these bring no such files themselves.

@@ -61,6 +61,16 @@ if(WAY STREQUAL "find_package")
   endif()
 endif()
 
+# The tests of a project compare plans.
+if(WAY STREQUAL "find_package")
+  set(plans "${SOURCE}/tests/show")
+  run("comparing a plan with itself" "${WORK}/build/plan_diff" "${plans}/after.json" "${plans}/after.json")
+  execute_process(COMMAND "${WORK}/build/plan_diff" "${plans}/before.json" "${plans}/after.json" RESULT_VARIABLE result OUTPUT_VARIABLE output)
+  if(NOT result EQUAL 1 OR NOT output MATCHES "- 1 x all_reduce over model")
+    message(FATAL_ERROR "a changed collective is not said: ${result} ${output}")
+  endif()
+endif()
+
 # The host has nothing of Cleave but two libraries that use it.
 if(WAY STREQUAL "find_package")
   string(REPLACE "|" ";" mpirun "${MPIRUN}")

@@ -166,6 +166,11 @@ TEST(Show, a_changed_collective_is_a_difference) {
   EXPECT_EQ(d.added[0].bytes, after.bytes);
   EXPECT_NE(to_string(d).find("+ 1 x reduce_scatter over model"), std::string::npos);
   EXPECT_NE(to_string(d).find("bytes moved: 24576 -> 12288 (0.5 of it)"), std::string::npos);
+  // The memory of the result, which both plans have under one name.
+  EXPECT_NE(to_string(d).find("- 1 x result f32[batch/data, embed], 16384 bytes\n"
+                              "+ 1 x result f32[batch/data, embed/model], 4096 bytes\n"),
+            std::string::npos)
+      << to_string(d);
 }
 TEST(Show, moved_text_is_no_difference) {
   cleave::plan_record before = record_of(planned("batch / data")), after = before;
@@ -175,6 +180,20 @@ TEST(Show, moved_text_is_no_difference) {
   for (cleave::step_record& s : after.steps)
     if (s.communicates) ++s.bytes_moved;
   EXPECT_EQ(plan_diff(before, after).changed.size(), 1u);
+}
+TEST(Show, an_array_that_grows_or_goes_is_a_difference) {
+  const cleave::plan_record before = record_of(planned("batch / data"));
+  cleave::plan_record after = before;
+  after.arrays[0].bytes *= 2;
+  after.arrays.push_back({"made", "f32[batch]", "value", 256});
+  const cleave::plan_changes d = plan_diff(before, after);
+  EXPECT_TRUE(d.same_collectives());
+  EXPECT_FALSE(d.none());
+  ASSERT_EQ(d.arrays.size(), 2u);
+  EXPECT_EQ(d.arrays[0].after.bytes, 2 * d.arrays[0].before.bytes);
+  EXPECT_EQ(d.arrays[1].before.count, 0);
+  EXPECT_NE(to_string(d).find("\n+ 1 x value f32[batch], 256 bytes\n"), std::string::npos);
+  EXPECT_EQ(to_string(plan_diff(after, before)).find("+ 1 x value"), std::string::npos);
 }
 
 TEST(Show, a_page_has_the_plan_and_no_markup_of_its_names) {

@@ -13,7 +13,7 @@
 namespace cleave { inline namespace v0 {
 
 /// Collectives of one kind that a plan has for one operation: how many, and their bytes on the busiest device in all
-/// iterations.
+/// iterations. Or arrays: how many, and their bytes on the device that has most.
 struct collective_sum {
   std::string what;
   std::int64_t count = 0, bytes = 0;
@@ -28,6 +28,9 @@ struct plan_changes {
     collective_sum before, after;
   };
   std::vector<change> changed;
+  /// Arrays that differ: arguments and results by name, those of the workspace by type. A plan that lacks them has a
+  /// count of 0.
+  std::vector<change> arrays;
   /// Sums that differ: bytes, messages, flops, passes, memory, seconds.
   struct sum {
     std::string name;
@@ -38,7 +41,7 @@ struct plan_changes {
   /// Whether both plans have the same collectives with the same bytes.
   bool same_collectives() const { return removed.empty() && added.empty() && changed.empty(); }
   /// Whether nothing differs.
-  bool none() const { return same_collectives() && sums.empty(); }
+  bool none() const { return same_collectives() && arrays.empty() && sums.empty(); }
 };
 
 namespace show { namespace detail {
@@ -57,6 +60,18 @@ inline std::map<std::string, collective_sum> collectives_of(const plan_record& p
   }
   return all;
 }
+/// The arrays: arguments and results by name, and the others by type, since their names follow the text of the program.
+inline std::map<std::string, collective_sum> arrays_of(const plan_record& plan) {
+  std::map<std::string, collective_sum> all;
+  for (const array_record& a : plan.arrays) {
+    const bool named = a.role == "argument" || a.role == "result";
+    collective_sum& sum = all[named ? a.role + " " + a.name : a.role + " " + a.type];
+    sum.what = a.role + " " + (named && a.name != a.role ? a.name + " " : "") + a.type;
+    ++sum.count;
+    sum.bytes += a.bytes;
+  }
+  return all;
+}
 inline std::string counted(const collective_sum& c) {
   return std::to_string(c.count) + " x " + c.what + ", " + std::to_string(c.bytes) + " bytes";
 }
@@ -72,6 +87,10 @@ inline plan_changes plan_diff(const plan_record& before, const plan_record& afte
     else if (!(other->second == sum)) d.changed.push_back({sum, other->second});
   for (const auto& [what, sum] : is)
     if (was.find(what) == was.end()) d.added.push_back(sum);
+  auto arrays = show::detail::arrays_of(before), other_arrays = show::detail::arrays_of(after);
+  for (const auto& [key, sum] : arrays) other_arrays.try_emplace(key);
+  for (const auto& [key, sum] : other_arrays)
+    if (const collective_sum& old = arrays[key]; !(old == sum)) d.arrays.push_back({old, sum});
   const auto add = [&](const char* name, auto one, auto other) {
     if (one != other) d.sums.push_back({name, static_cast<double>(one), static_cast<double>(other)});
   };
@@ -94,8 +113,11 @@ inline std::string to_string(const plan_changes& d) {
   std::string text;
   for (const collective_sum& c : d.removed) text += "- " + show::detail::counted(c) + "\n";
   for (const collective_sum& c : d.added) text += "+ " + show::detail::counted(c) + "\n";
-  for (const auto& [before, after] : d.changed)
-    text += "- " + show::detail::counted(before) + "\n+ " + show::detail::counted(after) + "\n";
+  for (const auto* changes : {&d.changed, &d.arrays})
+    for (const auto& [before, after] : *changes) {
+      if (before.count > 0) text += "- " + show::detail::counted(before) + "\n";
+      if (after.count > 0) text += "+ " + show::detail::counted(after) + "\n";
+    }
   for (const plan_changes::sum& s : d.sums) {
     char line[160];
     std::snprintf(line, sizeof line, "%s: %.12g -> %.12g", s.name.c_str(), s.before, s.after);
