@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -235,6 +236,10 @@ TEST(io_formats, what_is_wrong_in_safetensors_is_said) {
   EXPECT_EQ(said(format::safetensors, temporary / "none").find("cleave: cannot read '"), 0u);
   EXPECT_EQ(said(format::safetensors, temporary / "."),
             "cleave: cannot read '" + (temporary / ".") + "': it is no file");
+  // A pipe that nobody writes to is not waited for.
+  const std::string pipe = temporary / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(said(format::safetensors, pipe), "cleave: cannot read '" + pipe + "': it is no file");
 }
 
 TEST(io_formats, sets_of_files_and_their_index) {

@@ -50,8 +50,8 @@ auto called(file_call which, const std::string& path, F&& f) {
 /// An open file.
 class file {
  public:
-  /// To be read. Throws if it is a folder.
-  explicit file(std::string path) : file(std::move(path), O_RDONLY, file_call::read) {
+  /// To be read. Throws if it is a folder, or a pipe, for whose writer nobody waits.
+  explicit file(std::string path) : file(std::move(path), O_RDONLY | O_NONBLOCK, file_call::read) {
     struct stat about{};
     called(file_call::read, path_, [&] { return ::fstat(handle_, &about); });
     if (!S_ISREG(about.st_mode)) raise<file_error>(wording::file_not_read(path_, "it is no file"));
