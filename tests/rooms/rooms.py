@@ -74,27 +74,20 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 BUDGET = {
     "version": 50, "base": 1900, "mesh": 300, "layout": 1370, "type": 500, "graph": 1750, "ops": 1690, "record": 1050,
     "cost": 2550, "program": 2440, "rules": 2360, "autodiff": 550, "expr": 3950, "propagate": 250, "plan": 7470,
-    "study": 2180, "simulate": 1860, "storage": 1750, "comm": 4170, "node": 940, "watch": 355, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 4550, "checked": 550,
+    "study": 2180, "simulate": 1860, "storage": 1750, "comm": 4170, "node": 940, "watch": 350, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 4550, "checked": 590,
     "shards": 50, "object": 150, "tensor": 2190, "redistribute": 1060, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
 # Above `tensor`, so a program that runs has none of them. And behind interfaces, which the core names at one place each: the transport
 # and the watch that grid.hpp gives to a grid, and the checks that tensor/call.hpp gives to a call.
 NOT_IN_CORE = [*APPLICATIONS, "redistribute", "study", "simulate", "files", "node", "watch", "checked"]
-CORE_BUDGET = 46060
+CORE_BUDGET = 47890
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "checked", "tensor", "redistribute"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}
 # By file: the operations that it names, and why.
 NAMED: dict = {
     "plan/lower/emit.hpp": ("reshard", "names a copy by what users would write"),
-    "plan/lower/ranges.hpp": ("cast count iota logical_not", "bounds of indices from comparisons"),
-    "plan/lower/scale_products.hpp": ("add count div mul neg sub", "the algebra of alpha * product + beta * addend"),
-    "program/fold_cut.hpp": ("iota", "which dims an expression numbers"),
-    "tensor/call.hpp": ("count iota", "whether indices and counts fit their element types"),
-    "checked/call_checks.hpp": ("equal iota", "evaluates labels for the messages of checked mode"),
-    "checked/nan_search.hpp": ("iota", "evaluates labels for the messages of checked mode"),
-    "execute/number_checks.hpp": ("cast", "which numbers of a call must fit the type of a tensor"),
     "execute/steps/scan.hpp": ("recurrence", "chooses the kernel of an operation of its class"),
     "execute/steps/sort.hpp": ("argsort searchsorted", "chooses the kernel of an operation of its class"),
 }
@@ -106,7 +99,7 @@ DETAIL: dict = {}
 # Neither list grows: whoever adds a line changes these numbers too, in sight of the reader of the change.
 MOST_ALLOWED = 0
 MOST_DETAIL = 0
-MOST_NAMED = 33
+MOST_NAMED = 4
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
 INCLUDE_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "include" / "cleave"

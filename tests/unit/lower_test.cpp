@@ -689,6 +689,21 @@ TEST(Lower, RangesOfIndicesAreBoxesOfThePlan) {
   EXPECT_EQ(expressions([](auto a, auto b, auto i, auto) { return select(i + 2147483645 > 0, a, b); }), 0u);
 }
 
+TEST(Lower, PredicatesOfIndicesHaveNoMemory) {
+  // Together with a stencil, when no other value with several readers is computed by each of them.
+  const auto stored = [](const auto& condition) {
+    lowered l;
+    const value a = l.input({{batch, x}, {embed, ""}}), b = l.input({{batch, x}}), mask = condition(iota(b, batch));
+    l.output(select(mask, shift(a, batch, 1), a), {{batch, x}, {embed, ""}});
+    l.output(select(mask, 2.0f * b, b), {{batch, x}});
+    l.choose_strategies();
+    return std::ranges::count(l.emit_all().made.buffers, element::boolean,
+                              [](const buffer& m) { return m.type.element; });
+  };
+  EXPECT_EQ(stored([](auto i) { return (i + 1 > 2) & !(i == 9); }), 0);
+  EXPECT_EQ(stored([](auto i) { return i * i > 9; }), 1);
+}
+
 TEST(Lower, APlanSaysTheBoundsOfTheInterior) {
   lowered l;
   const named_dims where{{batch, x}, {embed, ""}};

@@ -207,7 +207,7 @@ class call_checks final : public call_hooks {
       if (s.exclusive) look_at_rows(s, address);
     } else if (s.kind != step_kind::gemm) {
       for (const fused_op& t : fused_ops_of(p_, s))
-        if (t.code == op::equal && t.scalar != 0) look_at_comparison(s, t, address);
+        if (has_trait(t.code, op_traits::to_bool) && t.scalar != 0) look_at_comparison(s, t, address);
     }
   }
   [[gnu::cold]] void look_at_comparison(const step& s, const fused_op& t, const addresses& address) {
@@ -215,7 +215,7 @@ class call_checks final : public call_hooks {
     const nan_search::label_found f = search_.wrong_label(s, t, address);
     if (!f.found) return tell<label_error>({});
     const indexed_span<const fused_op> all = fused_ops_of(p_, s);
-    const std::uint8_t along = all[t.in[all[t.in[0]].code == op::iota ? 0 : 1]].arg;
+    const std::uint8_t along = all[t.in[role_of(all[t.in[0]].code) == fused_role::index ? 0 : 1]].arg;
     std::string index;
     for (int d = 0; d < s.loop.rank; ++d)
       if (d != along) index.append(index.empty() ? "" : ", ").append(index_along(s.loop[d], f.index[d]));

@@ -66,7 +66,7 @@ class nan_search {
   /// The first label that a comparison with indices, entry `t` of a step, must not have.
   [[gnu::cold]] label_found wrong_label(const step& s, const fused_op& t, const indexed_vector<void*>& address) const {
     const indexed_span<const fused_op> all = fused_ops_of(b_.program, s);
-    const std::size_t side = all[t.in[0]].code == op::iota ? 1 : 0;
+    const std::size_t side = role_of(all[t.in[0]].code) == fused_role::index ? 1 : 0;
     const std::uint8_t along = all[t.in[1 - side]].arg;
     const element type = all[t.in[side]].type;
     if (has_neighbours(b_.program.buffers[s.out])) return {};

@@ -20,7 +20,7 @@ class number_checks {
     for (const step& s : p.steps) {
       const indexed_span<const fused_op> all = fused_ops_of(p, s);
       for (const fused_op& o : all) {
-        if (o.code != op::cast || o.scalar != is_number_that_fits) continue;
+        if (role_of(o.code) != fused_role::operation || o.scalar != is_number_that_fits) continue;
         const fused_op& given = all[o.in[0]];
         if (given.code == op::input && s.in[given.arg] < p.arguments)
           numbers_.push_back({s.in[given.arg], given.type, o.type});

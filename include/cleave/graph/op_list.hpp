@@ -93,7 +93,7 @@ CLEAVE_ELEMENTWISE(real, 1, unary, complex_too | to_real, x, g)
 /// `imag`: of a complex number a part; of a real one 0.
 CLEAVE_ELEMENTWISE(imag, 1, unary, complex_too | to_real, 0)
 /// `!x`
-CLEAVE_ELEMENTWISE(logical_not, 1, none, plain, x == 0)
+CLEAVE_ELEMENTWISE(logical_not, 1, none, negates, x == 0)
 /// `cast`: to an element type that the program names; also a copy, in another memory order.
 CLEAVE_ELEMENTWISE(cast, 1, none, complex_too, x, g)
 /// `broadcast`: the same values along more dims.

@@ -16,19 +16,6 @@
 
 namespace cleave { inline namespace v0 {
 
-/// The role of an entry of a fused expression in a kernel: a load, a number that is known when the kernel starts, an
-/// index, or an operation.
-enum class fused_role : std::uint8_t { load, constant, count, index, user, operation };
-constexpr fused_role role_of(op code) {
-  switch (code) {
-    case op::input: return fused_role::load;
-    case op::constant: return fused_role::constant;
-    case op::count: return fused_role::count;
-    case op::iota: return fused_role::index;
-    case op::user: return fused_role::user;
-    default: return fused_role::operation;
-  }
-}
 CLEAVE_FUNCTION constexpr bool is_literal(fused_role r) { return r == fused_role::constant || r == fused_role::count; }
 
 /// The operands of an expression at one position of the outer loops.

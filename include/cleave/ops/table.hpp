@@ -67,19 +67,21 @@ enum class linearity : std::uint8_t {
 
 /// Further properties of an elementwise op. A set of bits; an op without any is `plain`.
 namespace op_traits {
-inline constexpr std::uint8_t plain = 0;
+inline constexpr std::uint16_t plain = 0;
 /// Has a meaning for complex numbers: it needs no order.
-inline constexpr std::uint8_t complex_too = 1;
+inline constexpr std::uint16_t complex_too = 1;
 /// The element type of the result: bool, the real one of a complex type, or the complex one of two parts. Without these
 /// it is that of the operands, or one that the program names.
-inline constexpr std::uint8_t to_bool = 2, to_real = 4, to_complex = 8;
+inline constexpr std::uint16_t to_bool = 2, to_real = 4, to_complex = 8;
 /// The first operand is a predicate, which chooses between the others.
-inline constexpr std::uint8_t by_predicate = 16;
+inline constexpr std::uint16_t by_predicate = 16;
 /// Has hardly a meaning for integers: all that is left of exp(1) is 2.
-inline constexpr std::uint8_t needs_fractions = 32;
+inline constexpr std::uint16_t needs_fractions = 32;
 /// Computing it takes about as long as storing the result of float and reading it once, so that two readers may compute
 /// it instead; or longer, so that it is computed once. An op without either takes a few instructions.
-inline constexpr std::uint8_t slow = 64, slowest = 128;
+inline constexpr std::uint16_t slow = 64, slowest = 128;
+/// Of a predicate, where it does not hold.
+inline constexpr std::uint16_t negates = 256;
 } // namespace op_traits
 
 /// One op, one entry, made from its line in graph/op_list.hpp.
@@ -89,7 +91,7 @@ struct op_entry {
   op_class what;
   std::uint8_t arity;
   linearity sums;
-  std::uint8_t traits = op_traits::plain;
+  std::uint16_t traits = op_traits::plain;
   /// Elementwise ops: the cotangent of each operand, in the letters of `symbols`; empty if no gradient flows. The other
   /// classes have one rule each.
   formula derivative[3]{};
@@ -123,7 +125,7 @@ struct op_columns {
   std::string_view name[std::size(op_list::entries)];
   op_class what[std::size(op_list::entries)];
   std::uint8_t arity[std::size(op_list::entries)];
-  std::uint8_t traits[std::size(op_list::entries)];
+  std::uint16_t traits[std::size(op_list::entries)];
 };
 inline constexpr op_columns columns_of_ops = [] {
   op_columns columns{};
@@ -162,10 +164,51 @@ constexpr std::uint8_t partial_operands_of(const node& n, element of, std::uint8
 }
 
 constexpr bool is_elementwise(op code) { return class_of(code) == op_class::elementwise; }
-constexpr bool has_trait(op code, std::uint8_t trait) {
+constexpr bool has_trait(op code, std::uint16_t trait) {
   return (detail::columns_of_ops.traits[static_cast<std::size_t>(code)] & trait) != 0;
 }
 /// The first operand of the type in which an op computes: after a predicate that chooses between the others.
 constexpr std::size_t typed_operand(op code) { return has_trait(code, op_traits::by_predicate) ? 1 : 0; }
+
+/// The role of an entry of a fused expression in a kernel: a load, a number that is known when the kernel starts, an
+/// index, or an operation.
+enum class fused_role : std::uint8_t { load, constant, count, index, user, operation };
+constexpr fused_role role_of(op code) {
+  switch (code) {
+    case op::input: return fused_role::load;
+    case op::constant: return fused_role::constant;
+    case op::count: return fused_role::count;
+    case op::iota: return fused_role::index;
+    case op::user: return fused_role::user;
+    default: return fused_role::operation;
+  }
+}
+/// Copies an entry of a fused expression: a cast to its own type.
+inline constexpr op copying = op::cast;
+
+/// The pairs of operands, each 0 or 1, of which an operation is not 0: a set of bits. Of a comparison, the orders in
+/// which it holds.
+namespace operand_order {
+inline constexpr std::uint8_t equal = 1, less = 2, greater = 4, ones = 8;
+}
+namespace detail {
+/// The result of an operation that is written as a sign between its operands, by its entry.
+constexpr double result_of_sign(op code, double x, double y) {
+  switch (code) {
+#define CLEAVE_INFIX(code, sign, linearity, traits, meaning, ...) \
+  case op::code: return meaning;
+#include <cleave/graph/op_list.hpp>
+    default: return 0;
+  }
+}
+} // namespace detail
+/// Of an operation that is written as a sign between its operands; none of others.
+constexpr std::uint8_t outcomes_of(op code) {
+  if (entry_of(code).sums == linearity::quotient) return 0; // it would divide by 0
+  const auto bit = [=](double x, double y, int b) { return detail::result_of_sign(code, x, y) != 0 ? b : 0; };
+  return narrowed(bit(0, 0, operand_order::equal) | bit(0, 1, operand_order::less) | bit(1, 0, operand_order::greater) |
+                  bit(1, 1, operand_order::ones));
+}
+constexpr bool is_comparison(op code) { return has_trait(code, op_traits::to_bool) && outcomes_of(code) != 0; }
 
 }} // namespace cleave::v0

@@ -55,7 +55,7 @@ class moves_of_step {
     for (std::size_t k = 0; k < s_.in.size(); ++k)
       all.push_back(stride_along(p_.buffers[s_.in[k]], address_[k], s_.loop[i]));
     for (const fused_op& t : fused_ops_of(p_, s_))
-      if (t.code == op::iota) all.push_back(t.arg == i ? 1 : 0);
+      if (role_of(t.code) == fused_role::index) all.push_back(t.arg == i ? 1 : 0);
     all.push_back(stride_along(p_.buffers[s_.out], address_.back(), s_.loop[i]));
     return all;
   }

@@ -127,7 +127,7 @@ class graph_writer {
   /// Sets the element type of an elementwise node that computes in `type`; `asked` is that of a cast. False after a
   /// fault.
   constexpr bool give_element(node& n, element type, element asked) {
-    const std::uint8_t traits = entry_of(n.code).traits;
+    const std::uint16_t traits = entry_of(n.code).traits;
     n.type.element = asked != element::none ? asked : type;
     if ((traits & op_traits::to_bool) != 0) n.type.element = element::boolean;
     if ((traits & op_traits::to_real) != 0) n.type.element = real_of(type);

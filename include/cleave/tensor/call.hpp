@@ -110,13 +110,14 @@ class call_site {
       if (!s.joined) beyond = s.bounds > 0 ? as_double(most_beyond_indices) : 0;
       for (const fused_op& o : fused_ops_of(p_, s)) {
         if (!is_integer(o.type)) continue;
-        const dim_set dims = o.code == op::iota ? dim_bit(s.loop[o.arg]) : o.code == op::count ? o.over : dim_set{};
+        const bool index = role_of(o.code) == fused_role::index;
+        const dim_set dims = index ? dim_bit(s.loop[o.arg]) : o.over;
         double most = 1;
         for (dim_id d = 0; d < max_dims && d < p_.dims.size(); ++d) {
           if ((dims & dim_bit(d)) == 0) continue;
           most *= static_cast<double>(at.dims[d]);
           const double sums = o.type == element::i32 ? beyond : 0;
-          if (!has_number(o.type, sums + (o.code == op::iota ? std::max(most - 1, 0.0) : most)))
+          if (!has_number(o.type, sums + (index ? std::max(most - 1, 0.0) : most)))
             raise<shape_error>(wording::index_too_large(name_of_dim(d), at.dims[d], name_of(o.type)));
         }
       }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/ops/index_range.hpp>
 #include <cleave/plan/lower/values.hpp>
 #include <cleave/program/step.hpp>
 
@@ -93,26 +92,31 @@ constexpr void count_uses(const partitioned& p, fusion& f) {
     if (v.origin == origin::next) ++uses[i], ++uses[v.in.items[1]];
   }
 }
+/// Whether an operation on the indices of a dim has such an index as its result, or a predicate.
+constexpr bool adds_indices(const node& n) {
+  const element e = n.type.element;
+  const linearity sums = entry_of(n.code).sums;
+  return e == element::boolean ||
+         ((e == element::i32 || e == element::i64) &&
+          (sums == linearity::unary || sums == linearity::joint || sums == linearity::difference));
+}
 /// Values that every reader computes for itself: literals, extents, indices, values without a dim that follow from
-/// these, and range predicates.
+/// these, and sums and predicates of the indices of a dim.
 constexpr void find_free(const assigned_graph& in, const partitioned& p, fusion& f) {
   const partitioned_value* values = p.values.data();
   const std::size_t count = p.values.size();
-  indexed_vector<range_part> parts(count, range_part::other);
-  range_part* part = parts.data();
   std::uint8_t* free = f.free.data();
   for (std::size_t i = 0; i < count; ++i) {
     const partitioned_value& v = values[i];
     if (v.origin != origin::node) continue;
     const node& n = in.node_at(v.node);
-    const std::size_t first = v.arity == 0 ? i : v.in.items[0], last = v.arity == 0 ? i : v.in.items[v.arity - 1];
-    part[i] = range_part_of(n.code, v.type.element, part[first], part[last]);
-    if (v.arity == 0) free[i] = rules::is_made_everywhere(n);
-    else free[i] = is_elementwise(n.code) && (v.type.rank == 0 || part[i] != range_part::other);
-    for (std::size_t k = 0; k < v.arity; ++k) free[i] = free[i] != 0 && free[v.in.items[k]] != 0;
-    const bool integer = v.type.element == element::i32 || v.type.element == element::i64;
-    if (free[i] != 0 && v.type.rank == 0 && integer) part[i] = range_part::number;
-    if (free[i] == 0) part[i] = range_part::other;
+    bool follows = v.arity == 0 ? rules::is_made_everywhere(n) : is_elementwise(n.code);
+    bool of_predicates = v.arity == 0 || v.type.element == element::boolean;
+    for (std::size_t k = 0; k < v.arity && follows; ++k) {
+      follows = free[v.in.items[k]] != 0;
+      of_predicates = of_predicates && values[v.in.items[k]].type.element == element::boolean;
+    }
+    free[i] = follows && (v.type.rank == 0 || of_predicates || (v.type.rank == 1 && adds_indices(n)));
   }
 }
 /// The cost of computing a value element by element from values that have memory, or that each reader computes.

@@ -47,7 +47,6 @@ constexpr program lower(const graph& g, const choice& chosen, const sizes& at, c
   check(steps);
   lowering::pass_joining(steps).run();
   check(steps);
-  lowering::mark_labels(steps.made);
   lowering::range_cutting(steps.made).run();
   lowering::combine_all_reduces(steps.made.steps, steps.made.buffers, steps.memory);
   check(steps);

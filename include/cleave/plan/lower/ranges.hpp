@@ -4,7 +4,7 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
-#include <cleave/ops/index_range.hpp>
+#include <cleave/ops/table.hpp>
 #include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
 
@@ -13,6 +13,7 @@
 
 namespace cleave { inline namespace v0 { namespace lowering {
 
+constexpr bool is_index(const fused_op& o) { return role_of(o.code) == fused_role::index; }
 /// Whether an operation is the comparison that holds for equal operands alone.
 constexpr bool holds_if_equal(const fused_op& o) {
   return is_comparison(o.code) && outcomes_of(o.code) == (operand_order::equal | operand_order::ones);
@@ -20,42 +21,12 @@ constexpr bool holds_if_equal(const fused_op& o) {
 /// Whether an operation is one of two operands, by a predicate.
 constexpr bool chooses(const fused_op& o) { return has_trait(o.code, op_traits::by_predicate); }
 
-/// Marks the comparisons of the index along the lines of a map or a fold with a label that does not move along them,
-/// as in one_hot(label), and the sums along lines of which a label leaves one term.
-constexpr void mark_labels(program& p) {
-  for (step& s : p.steps) {
-    fused_op* const ops = p.fused_ops.at + s.first_op;
-    bool indexed = false;
-    for (std::size_t j = 0; j < s.ops; ++j) indexed = indexed || ops[j].code == op::iota;
-    if (!indexed) continue;
-    const inner_dim inner = inner_dim_of(s, p.buffers, p.maps);
-    const auto counts = [](const fused_op& o) { return is_integer(o.type) && size_of(o.type) >= 4; };
-    for (std::size_t j = 0; j < s.ops; ++j)
-      for (std::size_t k = 0; k < 2 && holds_if_equal(ops[j]) && ops[j].arg == 0; ++k) {
-        const fused_op &index = ops[ops[j].in[k]], &label = ops[ops[j].in[1 - k]];
-        if (index.code == op::iota && index.arg == inner.position && label.code == op::input &&
-            inner.stride[label.arg] == 0 && counts(index) && counts(label))
-          ops[j].arg = narrowed(2 - k);
-      }
-    if (s.kind != step_kind::fold || s.combine != reduction::sum || !inner.folded) continue;
-    const auto compares = [&](std::size_t j) {
-      const fused_op& o = ops[ops[j].code == op::cast ? ops[j].in[0] : j];
-      return holds_if_equal(o) && o.arg != 0;
-    };
-    const fused_op& last = ops[s.ops - 1];
-    if (entry_of(last.code).sums == linearity::each) s.one_term = compares(last.in[0]) || compares(last.in[1]);
-    if (chooses(last)) {
-      const fused_op& otherwise = ops[last.in[2]];
-      s.one_term = compares(last.in[0]) && otherwise.code == op::constant && otherwise.scalar == 0;
-    }
-  }
-}
-
 /// The most different expressions of a pass by ranges of its indices, and the most boxes of a predicate and of a pass.
 inline constexpr std::size_t most_range_expressions = 8, most_predicate_boxes = 32, most_range_boxes = 256;
 
-/// Writes into the maps of a program the expression that they compute in each box of indices (step::bounds): a select
-/// by a predicate of indices, such as the interior of a grid, has one branch in a box.
+/// Writes into the steps of a program where their expressions compare indices: the labels of folds and maps, and the
+/// expression that a map computes in each box of indices (step::bounds). A select by a predicate of indices, such as
+/// the interior of a grid, has one branch in a box.
 class range_cutting {
  public:
   constexpr explicit range_cutting(program& p) : p_(p) {}
@@ -63,10 +34,16 @@ class range_cutting {
   constexpr void run() {
     const std::size_t count = p_.steps.size();
     for (std::size_t i = 0, first = 0; i < count; ++i) {
-      const step* const steps = p_.steps.at;
-      if (!steps[i].joined) first = i;
-      const bool ends = i + 1 == count || !steps[i + 1].joined;
-      if (steps[i].kind == step_kind::map && ends && may_be_cut(steps[i])) cut(first, i + 1);
+      step& s = p_.steps.at[i];
+      if (!s.joined) first = i;
+      const fused_op* const ops = p_.fused_ops.at + s.first_op;
+      std::size_t j = 0;
+      while (j < s.ops && !is_index(ops[j])) ++j;
+      if (j == s.ops) continue;
+      const inner_dim inner = inner_dim_of(s, p_.buffers, p_.maps);
+      mark_labels(s, inner);
+      const bool ends = i + 1 == count || !p_.steps[i + 1].joined;
+      if (s.kind == step_kind::map && ends && reads_lines(s, inner)) cut(first, i + 1);
     }
   }
 
@@ -85,41 +62,49 @@ class range_cutting {
     boxes where;
   };
 
-  /// Whether a pass, of which this is the last step, may be cut into boxes: it has an index, and reads no transposed
-  /// array, with which it runs in tiles instead.
-  constexpr bool may_be_cut(const step& s) const {
-    const fused_op* const ops = p_.fused_ops.at + s.first_op;
-    bool chooses = false;
-    for (std::size_t j = 0; j < s.ops && !chooses; ++j) chooses = ops[j].code == op::iota;
-    if (!chooses) return false;
-    const inner_dim inner = inner_dim_of(s, p_.buffers, p_.maps);
+  /// Marks the comparisons of the index along the lines of a map or a fold with a label that does not move along them,
+  /// as in one_hot(label), and a sum along lines of which a label leaves one term.
+  constexpr void mark_labels(step& s, const inner_dim& inner) {
+    fused_op* const ops = p_.fused_ops.at + s.first_op;
+    const auto counts = [](const fused_op& o) { return is_integer(o.type) && size_of(o.type) >= 4; };
     for (std::size_t j = 0; j < s.ops; ++j)
-      chooses = chooses && (ops[j].code != op::input || inner.stride[ops[j].arg] < 2);
-    return chooses;
+      for (std::size_t k = 0; k < 2 && holds_if_equal(ops[j]) && ops[j].arg == 0; ++k) {
+        const fused_op &index = ops[ops[j].in[k]], &label = ops[ops[j].in[1 - k]];
+        if (is_index(index) && index.arg == inner.position && label.code == op::input && inner.stride[label.arg] == 0 &&
+            counts(index) && counts(label))
+          ops[j].arg = narrowed(2 - k);
+      }
+    if (s.kind != step_kind::fold || s.combine != reduction::sum || !inner.folded) return;
+    const auto compares = [&](std::size_t j) {
+      if (ops[j].type != element::boolean && arity_of(ops[j].code) == 1) j = ops[j].in[0];
+      return holds_if_equal(ops[j]) && ops[j].arg != 0;
+    };
+    const fused_op &last = ops[s.ops - 1], &otherwise = ops[last.in[2]];
+    const bool product = entry_of(last.code).sums == linearity::each;
+    if (product || (chooses(last) && otherwise.code == op::constant && otherwise.scalar == 0))
+      s.one_term = compares(last.in[0]) || (product && compares(last.in[1]));
+  }
+
+  /// Whether a map reads no transposed array, with which it runs in tiles instead of boxes.
+  constexpr bool reads_lines(const step& s, const inner_dim& inner) const {
+    bool lines = true;
+    for (const fused_op& o : fused_ops_of(p_, s)) lines = lines && (o.code != op::input || inner.stride[o.arg] < 2);
+    return lines;
   }
 
   constexpr void cut(std::size_t first, std::size_t end) {
     ops_ = fused_ops_of(p_, p_.steps[end - 1]);
     predicates_.clear();
-    const auto predicate_of = [&](const fused_op& o) {
-      int k = as_int(predicates_.size());
-      while (k-- > 0 && (!chooses(o) || predicates_[k].condition != o.in[0])) {
-      }
-      return k;
-    };
-    for (const fused_op& o : ops_) {
-      if (!chooses(o) || predicate_of(o) >= 0) continue;
-      boxes where{}; // not in the condition: nvcc 12 then finds it uninitialized
-      if (find_boxes(o.in[0], true, where)) predicates_.push_back({o.in[0], std::move(where)});
-    }
-    if (predicates_.empty()) return;
+    bool any = false;
+    for (const fused_op& o : ops_) any = (chooses(o) && predicate_of(o.in[0]) >= 0) || any;
+    if (!any) return;
     // More operations are appended to the list.
     const indexed_vector<fused_op> own(ops_.begin(), ops_.end());
     ops_ = own;
     roots_.clear();
     for (std::size_t i = first; i < end; ++i) roots_.push_back(p_.steps[i].ops - std::size_t{1});
     predicate_of_.clear();
-    for (const fused_op& o : ops_) predicate_of_.push_back(predicate_of(o));
+    for (const fused_op& o : ops_) predicate_of_.push_back(chooses(o) ? predicate_of(o.in[0]) : -1);
     known_.assign(predicates_.size(), -1);
     boxes_ = 0;
     first_op_ = p_.fused_ops.size();
@@ -128,6 +113,17 @@ class range_cutting {
     if (roots_.size() > 1 || !explore({box{}})) cut_middle(s.first_op);
     s.first_bound = narrowed(first_bound_);
     s.bounds = narrowed(p_.bounds.size() - first_bound_);
+  }
+
+  /// The number of the predicate that a condition is; -1: it is none.
+  constexpr int predicate_of(std::size_t condition) {
+    const int count = as_int(predicates_.size());
+    for (int k = 0; k < count; ++k)
+      if (predicates_[k].condition == condition) return k;
+    boxes where{}; // not in the condition: nvcc 12 then finds it uninitialized
+    if (!find_boxes(condition, true, where)) return -1;
+    predicates_.push_back({condition, std::move(where)});
+    return count;
   }
 
   /// The form of an operand of a comparison; false if it has none, or might wrap.
@@ -140,12 +136,12 @@ class range_cutting {
       f.sum.constant = static_cast<std::int64_t>(o.scalar);
       return true;
     }
-    if (o.code == op::iota) {
+    if (is_index(o)) {
       f.dim = static_cast<std::int8_t>(o.arg);
       f.times = 1;
       return true;
     }
-    if (o.code == op::count) {
+    if (role_of(o.code) == fused_role::count) {
       for (dim_id d = 0; d < max_dims; ++d)
         if (o.over == dim_bit(d)) f.sum.terms.push_back({d, 1});
       return f.sum.terms.size() == 1;
@@ -175,7 +171,7 @@ class range_cutting {
   /// The boxes in which a condition is `wanted`; false if it is no predicate of indices.
   constexpr bool find_boxes(std::size_t j, bool wanted, boxes& where) const {
     const fused_op& o = ops_[j];
-    if (o.code == op::logical_not) return find_boxes(o.in[0], !wanted, where);
+    if (has_trait(o.code, op_traits::negates)) return find_boxes(o.in[0], !wanted, where);
     if (is_comparison(o.code)) return find_bounds(o, wanted, where);
     const bool all = outcomes_of(o.code) == operand_order::ones;
     if (o.type != element::boolean ||
@@ -264,7 +260,7 @@ class range_cutting {
     }
     for (std::size_t k = 0; k < roots_.size() && roots_.size() > 1; ++k) {
       fused_op copy;
-      copy.code = op::cast;
+      copy.code = copying;
       copy.type = ops_[roots_[k]].type;
       copy.in[0] = narrowed(place[chosen[roots_[k]]]);
       made.push_back(copy);

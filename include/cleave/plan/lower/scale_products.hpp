@@ -34,22 +34,22 @@ constexpr multiple times(const multiple& a, const multiple& b) {
 constexpr multiple multiple_of(const fused_op& o, const multiple* known) {
   const multiple &a = known[o.in[0]], &b = known[o.in[1]];
   constexpr multiple others{of_others}, some_number{a_number, 1};
-  switch (o.code) {
-    case op::constant: return {a_number, 0, power_of_two(o.scalar)};
-    case op::count: return {};
-    case op::identity:
-    case op::neg: return a;
-    case op::add:
-    case op::sub:
+  if (o.code == op::constant) return {a_number, 0, power_of_two(o.scalar)};
+  if (role_of(o.code) == fused_role::count) return {};
+  const linearity sums = entry_of(o.code).sums;
+  switch (sums) {
+    case linearity::unary: return a;
+    case linearity::joint:
+    case linearity::difference:
       if (a.form == a_number && b.form == a_number) return some_number;
       if (a.form == a_number || b.form == a_number) return others;
       return {narrowed(a.form | b.form), a.at_run_time > b.at_run_time ? a.at_run_time : b.at_run_time,
               a.power > b.power ? a.power : b.power};
-    case op::mul:
-    case op::div:
+    case linearity::each:
+    case linearity::quotient:
       if (b.form == a_number)
         return a.form == a_number && a.at_run_time + b.at_run_time > 0 ? some_number : times(a, b);
-      return o.code == op::mul && a.form == a_number ? times(a, b) : others;
+      return sums == linearity::each && a.form == a_number ? times(a, b) : others;
     default: return others;
   }
 }
