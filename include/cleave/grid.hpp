@@ -99,7 +99,7 @@ class grid {
   /// Turns checked mode on or off for this grid and its tensors: see `checks`. Collective over all ranks of the
   /// communicator that the grid was constructed from. What one rank asks for holds for all.
   void check(const checks& c) const { state().check(c); }
-  /// What checked mode looks for on this grid.
+  /// The faults that checked mode looks for on this grid.
   const checks& checked() const { return state().checked(); }
 
   /// Gives the sizes of the blocks of a `dim_in_blocks`, in their order and for all ranks, before the first tensor

@@ -28,7 +28,7 @@ template <text Name>
 struct axis_named {};
 template <text Name>
 struct collective_named {};
-/// What to write in place of the operation with operands a, b, c: text in pieces, since clang prints no long ones.
+/// A repair for the operation with operands a, b, c: text in pieces, since clang prints no long ones.
 /// After it the bytes that this moves, at the sizes that the plan expects.
 template <text... Pieces>
 struct repaired_by {};

@@ -27,8 +27,8 @@ struct argument_data {
   bool is_number;
 };
 
-/// What all devices compare before a call in checked mode: the call, its extents, and the arguments that some of them
-/// hold alike. One small message, unless there are many such arguments.
+/// The facts that all devices compare before a call in checked mode: the call, its extents, and the arguments that some
+/// of them hold alike. One small message, unless there are many such arguments.
 template <class Arguments>
 class call_comparison {
  public:

@@ -18,7 +18,7 @@
 
 namespace cleave { inline namespace v0 { namespace comm {
 
-/// What a device tells all others in checked mode.
+/// The message of a device to all others in checked mode.
 struct small_message {
   static constexpr std::size_t most_words = 63;
 

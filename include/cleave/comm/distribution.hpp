@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-// Which indices each rank of a communicator has of an array, and who sends what from one such distribution to another.
+// Which indices each rank of a communicator has of an array, and the messages from one such distribution to another.
 
 namespace cleave { inline namespace v0 { namespace comm {
 

@@ -88,8 +88,8 @@ inline constexpr text<0> communicator_null{"the communicator of the grid is MPI_
 /// mend: Merge the two groups with `MPI_Intercomm_merge` first.
 inline constexpr text<0> communicator_inter{
     "the communicator of the grid is an intercommunicator; a grid needs an intracommunicator"};
-/// mend: Use more devices, shard more dims, or use smaller extents. `plan.workspace(sizes)` is what a plan needs beside
-/// its tensors.
+/// mend: Use more devices, shard more dims, or use smaller extents. `plan.workspace(sizes)` is the memory of a plan
+/// beside its tensors.
 inline constexpr text<3> rank_out_of_memory{"rank {rank} cannot allocate {bytes} bytes for {what}",
                                             {"bytes", "what", "rank"}};
 /// mend: Use more devices, or free memory before the call. A tensor that one rank cannot hold comes to it in slabs
@@ -99,10 +99,10 @@ inline constexpr text<1> rank_without_memory{"rank {rank} cannot allocate what i
 /// for a rank that runs another binary.
 inline constexpr text<4> calls_differ{
     "the ranks make different calls: rank {a} makes {call_a}, but rank {b} makes {call_b}"};
-/// mend: Look at what the missing rank does. It may have thrown, ended, or skipped this call. If it is only slow, raise
+/// mend: Look where the missing rank is. It may have thrown, ended, or skipped this call. If it is only slow, raise
 /// the limit: `grid.check({.calls = true, .time_limit = 600})`, or CLEAVE_TIME_LIMIT in the environment.
 inline constexpr text<3> rank_missing{"rank {rank} did not arrive within {seconds} s at {call}"};
-/// mend: Look at what that rank does. It may have left the call by an exception that it caught, or run another binary.
+/// mend: Look where that rank is. It may have left the call by an exception that it caught, or run another binary.
 inline constexpr text<2> rank_elsewhere{
     "rank {rank} is at another place of the program than the others, which are at {call}"};
 /// mend: Give seconds, such as `grid.check({.calls = true, .time_limit = 60})`. To wait without end, leave checks off.

@@ -4,7 +4,7 @@
 
 #include <cleave/base/error.hpp>
 
-// The sentences of exceptions about what is sorted over devices.
+// The sentences of exceptions about sorting over devices.
 
 namespace cleave { inline namespace v0 { namespace wording {
 

@@ -184,7 +184,7 @@ class kept_routes {
   const row_list& named() const { return named_; }
 
  private:
-  /// What a device says whose indices are those of the last run.
+  /// The message of a device whose indices are those of the last run.
   static constexpr std::int64_t unchanged = -1;
   /// How many indices a thread takes at a time.
   static constexpr std::int64_t part_of_indices = tuned_size(1 << 13, 8);

@@ -33,8 +33,8 @@ inline strided_dims beside_packed(const strided_dims& row, int array) {
 }
 } // namespace detail
 
-/// What look-ups and sums by index share: rows whose table is on this device are read or added by one kernel, the
-/// others travel by routes that are kept while the indices stay the same.
+/// The common part of look-ups and sums by index: rows whose table is on this device are read or added by one kernel,
+/// the others travel by routes that are kept while the indices stay the same.
 template <class T, class I>
 class row_transport {
  protected:

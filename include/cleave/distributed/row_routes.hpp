@@ -71,7 +71,7 @@ struct row_tensors {
   }
 };
 
-/// Allocates what a step needs only when it runs. Collective over the grid in checked mode: all devices throw
+/// Allocates the memory of a step when it runs. Collective over the grid in checked mode: all devices throw
 /// memory_error where one of them has no memory. Else only that one throws, and the others wait for it.
 template <class F>
 void allocate_everywhere(grid_state& grid, std::int64_t bytes, F&& allocate) {
@@ -101,7 +101,7 @@ class device_numbers {
   kept_memory<std::int64_t> memory_{};
 };
 
-/// A step that finds out when it runs what goes where, bound to a grid: look-ups, sorting. Behind this, since only
+/// A step whose messages depend on values, bound to a grid: look-ups, sorting. Behind this, since only
 /// programs that have such a step need the code.
 class data_routed {
  public:

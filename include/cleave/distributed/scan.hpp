@@ -43,7 +43,7 @@ struct scan_continue {
 };
 
 /// Linear recurrences w_k = x_k + f_k w_(k-1) along the middle dim of arrays [outer][length][inner]: each slice goes on
-/// from what was before it, if anything was.
+/// from the elements before it, if there are any.
 template <class T>
 struct recurrence_block {
   const T *from, *factors;
@@ -63,7 +63,7 @@ struct recurrence_block {
     }
   }
 };
-/// What each slice makes of what comes before it.
+/// The function of each slice of the elements before it.
 template <class T>
 struct recurrence_stretch {
   const T *from, *factors;
@@ -88,7 +88,7 @@ struct recurrence_stretch {
 struct bound_scan {
   std::int64_t outer = 0, length = 0, inner = 0;
   bool backwards = false, exclusive = false;
-  /// What is kept of each slice.
+  /// The numbers that are kept of each slice.
   element kept = element::none;
   owned<comm::prefix_scan> over{};
 

@@ -172,7 +172,7 @@ class bound_sort final : public comm::data_routed {
   /// Where the number for a device and a slice is in a list of all of them.
   std::int64_t slot(std::int64_t device, std::int64_t slice) const { return device * how_.slices + slice; }
   std::int64_t cuts() const { return how_.devices - 1; }
-  /// Samples are in the middle of what they stand for.
+  /// A sample is the middle of the elements that it represents.
   std::int64_t position_of_sample(std::int64_t sample, std::int64_t length) const {
     return std::min(sample * how_.stride() + how_.stride() / 2, length - 1);
   }
@@ -239,7 +239,7 @@ class bound_sort final : public comm::data_routed {
     sort_slices<T>({own_.keys.get(), own_.indices.get(), start_, run_start, runs, order_, spare_.keys.get(),
                     spare_.indices.get(), places});
   }
-  /// What is exchanged, with the indices beside it if they are wanted.
+  /// The exchanged keys, with their indices if they are wanted.
   void exchange_elements(const numbers& to, const numbers& from, std::int64_t received) {
     reserve(received_, received);
     large_.run(sent_.keys.get(), to, received_.keys.get(), from, 1, element_, group_);
@@ -304,7 +304,8 @@ class bound_sort final : public comm::data_routed {
     });
     return all;
   }
-  /// The cut before a block is the sample of about its rank: what comes before it, and half of what it stands for.
+  /// The cut before a block is the sample of about its rank: the elements before it, and half of those that it
+  /// represents.
   void decide_cuts(const indexed_vector<sample>& all, T* keys, std::int64_t* indices) const {
     std::size_t next = 0;
     std::int64_t before = 0;
@@ -330,7 +331,7 @@ class bound_sort final : public comm::data_routed {
     copy_bytes<Kokkos::HostSpace, memory_space>(ends_.data(), counted, bytes_of<std::int64_t>(n));
   }
 
-  /// Part d of every slice, as this device has it, goes to device d, which merges what comes.
+  /// Part d of every slice, as this device has it, goes to device d, which merges them.
   void exchange_parts() {
     find_cuts();
     count_before_cuts();
@@ -437,7 +438,7 @@ class bound_sort final : public comm::data_routed {
   kept_memory<std::int64_t> counted_{};
   kept_memory<T, Kokkos::HostSpace> decided_keys_{}, cut_keys_{};
   run_list runs_{};
-  /// Where each slice of what is merged starts, and each run of it; how long the slices are; the cuts, and how much
+  /// Where each slice of the merged keys starts, and each run of it; how long the slices are; the cuts, and how much
   /// comes before them.
   numbers start_{}, run_start_{}, sizes_{}, cut_indices_{}, ends_{};
 };

@@ -43,7 +43,7 @@ inline constexpr text<2> results_overlap{"result {first} and result {second} of 
 /// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same
 /// bits on all devices that hold a replica.
 inline constexpr text<5> replicas_differ{"argument {argument}, {type}, differs between ranks {a} and {b}{values}"};
-/// mend: Look at what the predicate or the number of iterations is computed from. It must be the same on all ranks.
+/// mend: Look at the operands of the predicate or of the number of iterations. It must be the same on all ranks.
 inline constexpr text<2> iterations_differ{"ranks {a} and {b} disagree on the number of iterations of a loop"};
 /// thrown: nan_error
 /// mend: Look at that line for a division by 0, a logarithm or a root of a negative number, or a difference of

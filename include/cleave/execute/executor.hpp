@@ -212,7 +212,7 @@ class executor {
   std::int64_t asked_at_ = -1;
 };
 
-/// What there must be for a plan to be bound, apart from its workspace: usually much more than it takes.
+/// Free memory demanded before a plan is bound, apart from its workspace: usually much more than it takes.
 inline constexpr std::int64_t bytes_to_bind = 1 << 20;
 /// Lists of the standard library, not arrays for kernels. Volatile, lest the compiler leaves the memory out.
 [[gnu::cold]] inline void probe_memory_to_bind() {

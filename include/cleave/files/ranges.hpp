@@ -18,7 +18,7 @@ namespace cleave { inline namespace v0 { namespace io {
 
 /// The traffic of a load or a save, of all ranks together.
 struct traffic {
-  /// Bytes of the shards, or of the owned parts of them, without what formats add.
+  /// Bytes of the shards, or of the owned parts of them, without headers and padding of formats.
   std::int64_t needed = 0;
   /// Bytes of all calls that read or write elements, and the number of these calls.
   std::int64_t moved = 0, calls = 0;

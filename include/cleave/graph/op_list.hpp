@@ -23,8 +23,8 @@
 //              and its cotangent g. Empty where no gradient flows. Excluded elements are selected, since 0 times
 //              infinity is NaN: select(x > y, g, 0), not g * select(x > y, 1, 0).
 //
-// A comment begins with what users write. Without that, users do not write the operation: the recorder, the planner or
-// derivatives make it.
+// A comment begins with the words that users write. Without them, users do not write the operation: the recorder, the
+// planner or derivatives make it.
 
 #ifndef CLEAVE_OP
 #define CLEAVE_OP(...)

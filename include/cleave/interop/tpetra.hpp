@@ -34,7 +34,7 @@ concept MultiVector = requires(V& v, Access access) {
 /// MultiVector has one vector. With two, they are the number of the vector and the row: `tensor<double, mesh(which,
 /// row / ranks)>`; each vector lies side by side, so that kernels use its memory.
 ///
-/// `access` says what happens to it: Tpetra::Access::ReadWrite, OverwriteAll, or ReadOnly, with which nothing can be
+/// `access` says how it is used: Tpetra::Access::ReadWrite, OverwriteAll, or ReadOnly, with which nothing can be
 /// assigned to the tensor. The tensor keeps the local View, and Tpetra gives no View of the host until its last handle
 /// ends. The Map is contiguous, and each rank has the rows of its shard, ceil(n / devices) of them; copy other ones
 /// with `from_boxes`.

@@ -254,9 +254,9 @@ constexpr value panel_product(operand a, operand b, std::string_view what) {
 /// Shapes: a has `row` and `inner`, b has `inner` and `col`, and the result has `row` and `col`; there are no other
 /// dims. A matrix whose dims are in the other order is copied. Elements: float, double. Layouts: a is resharded to (row
 /// / y, inner / x), b to (inner / y, col / x), and the result has the given layout. Communication: panels of columns of
-/// a are broadcast along x, and panels of rows of b along y, so a device receives what it lacks of its rows of a and of
-/// its columns of b. A panel is as wide as the workspace allows, but at least one column and one row, and lies in one
-/// block of each operand.
+/// a are broadcast along x, and panels of rows of b along y, so a device receives the missing parts of its rows of a
+/// and of its columns of b. A panel is as wide as the workspace allows, but at least one column and one row, and lies
+/// in one block of each operand.
 ///
 /// The gradient is two products (`dot`), which the planner shards. Faults: no_function_for_element,
 /// element_types_differ, dim_missing, dim_used_twice, not_a_matrix, and those of `reshard`. Algorithm: SUMMA (van de
@@ -279,8 +279,8 @@ CLEAVE_LIFT_TEMPLATE(summa, std::int64_t Bytes, Bytes)
 /// Shapes, elements, gradient and faults: as for `summa`. Layouts: a is resharded to (row / y, inner / x), b to
 /// (inner / y, col / x), both replicated over z; the result has the given layout and is unreduced over z, until the
 /// planner reduces it where it is needed. Communication: in each layer, panels of its part are broadcast as by `summa`,
-/// so a device receives one part in `size of z` of what it receives there; then the reduction of the result over z.
-/// Algorithm: 2.5D (Solomonik and Demmel 2011).
+/// so a device receives one part in `size of z` of the bytes that it receives there; then the reduction of the result
+/// over z. Algorithm: 2.5D (Solomonik and Demmel 2011).
 template <std::int64_t Bytes, Dim Inner, class Mesh, class Row, class RowAxis, class Col, class ColAxis,
           MeshAxis LayerAxis>
 constexpr value product_25d(

@@ -123,7 +123,7 @@ struct plan_of {
     if (p.found.ok()) p.found = options::check(p, hints);
     return p;
   }
-  /// What to write in place of an operation that was refused. A class, so that only rejected plans compute it.
+  /// The text to write in place of a refused operation. A class, so that only rejected plans compute it.
   struct repaired {
     static constexpr repair_list all = [] {
       const graph g = recording<Body, Signature>::record();

@@ -8,8 +8,8 @@
 
 namespace cleave { inline namespace v0 {
 
-/// What to write in place of a refused operation, whose operands are called a, b and c. `bytes` is the price of the
-/// move that it adds, -1 if it adds none.
+/// A repair: the text to write in place of a refused operation, whose operands are called a, b and c. `bytes` is the
+/// price of the move that it adds, -1 if it adds none.
 struct repair {
   char text[120]{};
   std::size_t size = 0;

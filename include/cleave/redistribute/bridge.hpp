@@ -23,7 +23,7 @@ namespace cleave { inline namespace v0 {
 
 /// A communicator over which tensors are copied between two grids that were made from other communicators: it has all
 /// ranks of both. `bridge over(comm); copy(x, y, over);`. Copies are handles of the same bridge. It keeps
-/// what it knows of each pair of grids, types and extents, so with new grids make a new bridge.
+/// a schedule for each pair of grids, types and extents, so with new grids make a new bridge.
 class bridge {
  public:
   /// Duplicates the communicator. Collective over it. Throws as the constructor of a grid does.
@@ -38,7 +38,7 @@ class bridge {
 
 namespace detail {
 
-/// One side of a copy: what a rank tells the others about its tensor, in numbers.
+/// One side of a copy: the numbers by which a rank describes its tensor to the others.
 struct bridge_side {
   std::int64_t present = 0, device = -1;
   std::array<std::int64_t, std::size_t{max_axes}> sizes{};
@@ -81,7 +81,7 @@ struct bridge_record {
   return known;
 }
 
-/// What a copy between two types of tensor is, for code that does not know the types.
+/// A copy between two types of tensor, for code that does not know the types.
 struct bridged_types {
   const void* key;
   const spec *source, *target;

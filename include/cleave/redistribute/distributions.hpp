@@ -16,7 +16,7 @@
 #include <vector>
 
 // Arrays in distributions that other codes have: given block sizes, any box on each rank (PETSc), and block-cyclic
-// blocks (ScaLAPACK). What a rank lacks comes in one message from each rank that has some of it.
+// blocks (ScaLAPACK). Elements that a rank lacks come in one message from each rank that has some of them.
 
 namespace cleave { inline namespace v0 {
 

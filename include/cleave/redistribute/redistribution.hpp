@@ -32,7 +32,7 @@ class redistribution {
     ranks_.link = nullptr; // host memory, through MPI
   }
 
-  /// What this rank sends, receives and keeps, with memory for it.
+  /// The elements that this rank sends, receives and keeps, with memory for them.
   template <class T>
   struct parts;
   /// No communication. Throws std::bad_alloc on this rank alone.
@@ -80,7 +80,7 @@ class redistribution {
         : rank(r), all(p), count(n), elements(std::make_unique<T[]>(as_size(n))) {}
   };
 
-  /// Whether one rank sends its part, or keeps it, of what another one is to have.
+  /// Whether one rank sends, or keeps, its part of the elements of another one.
   bool sender(int source, int target) const {
     return turns_.sends(source, target) && to_.has_part(target) && count(pieces(source, target)) > 0;
   }

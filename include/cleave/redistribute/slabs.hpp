@@ -43,7 +43,7 @@ class box_type {
   MPI_Datatype handle_ = MPI_DATATYPE_NULL;
 };
 
-/// What takes a slab on the rank that collects: its first row, how many rows, and their elements.
+/// The consumer of a slab on the rank that collects: it is given its first row, how many rows, and their elements.
 struct slab_taker {
   void* context;
   void (*take)(void* context, std::int64_t first, std::int64_t rows, const void* elements);
@@ -99,7 +99,7 @@ class slab_gathering {
   }
 
  private:
-  /// What a rank has of the rows of a slab.
+  /// The part of a slab's rows on one rank.
   range rows_of(int r, const range& taken) const {
     const range own = shards_.along(0, r)[0];
     return {std::max(own.begin, taken.begin), std::min(own.end, taken.end)};

@@ -13,7 +13,7 @@
 namespace cleave { inline namespace v0 { namespace show {
 
 /// Whether standard output is a terminal. Open MPI gives every rank a terminal of its own, wherever its output goes;
-/// then what counts is the output of mpirun, which is the parent of this process on the first node.
+/// then the output of mpirun counts, which is the parent of this process on the first node.
 inline bool on_terminal() {
   if (::isatty(STDOUT_FILENO) == 0) return false;
   std::error_code none;

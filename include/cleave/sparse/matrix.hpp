@@ -80,7 +80,7 @@ struct names {
 };
 
 /// The types in a layout, and in the columns divided by its axis. nvcc cannot write the type that `decltype` gives of a
-/// template argument, but what is deduced from the arguments of that type.
+/// template argument, but types that are deduced from the arguments of that type.
 template <class Sharding, class Columns, class By, class Name>
 struct names_of;
 template <class Mesh, class Unreduced, class Rows, class Axis, class Columns, class By, class Name>

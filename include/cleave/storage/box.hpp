@@ -47,8 +47,8 @@ namespace detail {
 
 template <class T>
 void copy_box_flat(const box_copy& c, const void* from, void* to) {
-  // Innermost is what is contiguous where it is written, around it what is contiguous where it is read: threads that
-  // follow each other write a line of the cache, and each reads a part of one.
+  // Innermost is the dim that is contiguous in the destination, around it the dim contiguous in the source: threads
+  // that follow each other write a line of the cache, and each reads a part of one.
   int inner = c.rank - 1, second = -1;
   for (int i = 0; i < c.rank; ++i)
     if (c.to[i] == 1) inner = i;
@@ -91,7 +91,7 @@ struct host_copy {
   int rank = 0;
   fixed_array<std::int64_t, max_rank> extent{};
   strides from_stride{}, to_stride{};
-  /// Of a run, its bytes; else what a tile loop copies, by `tiles`.
+  /// Of a run, its bytes; else the elements that a tile loop copies, by `tiles`.
   std::int64_t run_bytes = 0;
   tile_loops loops{1, 1, 0, 0, 0, 0};
   void (*tiles)(const tile_loops&, const char*, char*) = nullptr;
@@ -186,7 +186,7 @@ inline void copy_box_host(const box_copy& c, const void* from, void* to, std::in
     work.to_stride[work.rank++] = c.to[i] * size;
     units *= c.extent[i];
   }
-  // What is shorter takes less time than a parallel region.
+  // A shorter copy takes less time than a parallel region.
   constexpr std::int64_t shared_from = 128 << 10;
   if (c.elements * size < shared_from) return work.run(0, units);
   const std::int64_t threads = launch_threads();

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-// What checked mode reads of the memory of a shard. Element types are told apart inside of one kernel, not by one
-// kernel each: programs that are not checked compile these too.
+// Reductions by which checked mode inspects the memory of a shard. Element types are told apart inside of one kernel,
+// not by one kernel each: programs that are not checked compile these too.
 
 namespace cleave { inline namespace v0 {
 
@@ -81,7 +81,7 @@ struct first_nan_functor {
   }
 };
 
-/// What a functor finds in each stretch, on the host.
+/// The findings of a functor in each stretch, on the host.
 template <class Functor, class Found>
 indexed_vector<Found> inspected(const number_array& all) {
   const std::int64_t units = std::min<std::int64_t>(all.count, 4096);

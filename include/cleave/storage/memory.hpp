@@ -105,7 +105,7 @@ struct shared_units {
   void operator()(std::int64_t thread) const { run(work, units * thread / threads, units * (thread + 1) / threads); }
 };
 
-/// What an `on_instance` of this thread says: where kernels run in place of the library's own instance.
+/// The instance of this thread's `on_instance`, on which kernels run in place of the library's own.
 struct given_instance {
   /// The instance, if it is one of `execution_space`.
   const execution_space* same = nullptr;
@@ -266,7 +266,7 @@ struct live_memory {
       taken = nullptr;
     }
   };
-  /// What an owner does at its end.
+  /// The end of an owner.
   struct release {
     block* owned;
 
@@ -312,7 +312,7 @@ struct live_memory {
       try {
         made->taken = memory_of_space<Space>::take(bytes);
       } catch (const std::exception&) {
-        // What Kokkos throws where there is no memory is of another type in each release.
+        // The type that Kokkos throws without memory differs between releases.
       }
     }
     std::shared_ptr<void> owner(made->memory(), release{made});
@@ -329,8 +329,8 @@ std::shared_ptr<void> allocate(std::int64_t bytes) {
   if (bytes == 0) return {};
   return detail::live_memory<Space>::allocate(bytes);
 }
-/// Runs what allocates, in this library or in containers, for a caller who tells all ranks whether it worked: false
-/// where there is no memory.
+/// Runs a function that allocates, in this library or in containers, for a caller who tells all ranks whether it
+/// worked: false where there is no memory.
 template <class F>
 bool finds_memory(F&& allocate) {
   try {
@@ -353,7 +353,7 @@ class kept_memory {
  public:
   T* get() const { return as<T>(memory_.get()); }
   std::int64_t elements() const { return elements_; }
-  /// Memory for at least so many elements; what was in it is lost if it grows.
+  /// Memory for at least so many elements; its content is lost if it grows.
   T* at_least(std::int64_t elements) {
     if (elements > elements_) memory_ = allocate<Space>(bytes_of<T>(elements)), elements_ = elements;
     return get();

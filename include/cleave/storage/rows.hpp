@@ -71,7 +71,7 @@ namespace detail {
 
 /// Elements that a unit of parallel work takes: on devices one, on the host as many as are worth it.
 inline constexpr std::int64_t rows_grain = on_host ? tuned_size(1 << 14, 32) : 1;
-/// Of sums, which run over all rows, what a thread has of a row.
+/// Of sums, which run over all rows, a thread's part of a row.
 inline std::int64_t sums_grain(std::int64_t length) {
   if constexpr (!on_host) return 1;
   const std::int64_t threads = launch_threads(), each = (length + threads - 1) / threads;

@@ -45,7 +45,7 @@ inline void store_past_caches(wide<float>* to, wide<float> x) { asm volatile("mo
 } // namespace detail
 
 #if defined(CLEAVE_X86_VECTORS)
-/// Whether `store_bytes_past_caches` does what it says.
+/// Whether `store_bytes_past_caches` uses non-temporal stores.
 inline constexpr bool has_stores_past_caches = true;
 
 /// Copies bytes to memory that nothing reads soon: the lines of the target are not fetched first. `to` is aligned to 64

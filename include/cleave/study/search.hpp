@@ -353,7 +353,8 @@ class layout_search {
     here = there;
     return true;
   }
-  /// Finds the front of what is known. False if the memory of all devices makes a layout of it larger: then it changes.
+  /// Finds the front of the known layouts. False if the memory of all devices makes a layout of it larger: then it
+  /// changes.
   bool front_is_exact() {
     std::vector<std::pair<price*, const state*>> all;
     for (auto& [s, p] : known_)

@@ -19,11 +19,11 @@ struct flops_at_peak {
 };
 /// The operations of a function's products by their use, for one of all devices, if none repeated another's work.
 struct products_by_use {
-  /// What the function asks for, each product once: the papers' model flops.
+  /// The flops that the function asks for, each product once: the papers' model flops.
   flops_at_peak model{};
   /// What `remat` computes again for gradients.
   flops_at_peak recomputed{};
-  /// What the stages of a pipeline compute while no microbatch has come to them, or all have left.
+  /// The flops of a pipeline's stages while no microbatch has come to them, or all have left.
   flops_at_peak idle{};
 };
 

@@ -19,7 +19,7 @@ struct call_operand {
   const void* data = nullptr;
 };
 
-/// What a call learns from its tensors before it runs: the grid and the sizes.
+/// The facts that a call takes from its tensors before it runs: the grid and the sizes.
 class call_site {
  public:
   /// The arguments of the program, then its results: the first `given` of them. Throws grid_error or shape_error where
@@ -163,7 +163,7 @@ struct result_place {
 inline void check_numbers(const number_checks& numbers, const call_operand* operands) {
   numbers.check([&](std::size_t i) { return operands[i].tensor == nullptr ? operands[i].data : nullptr; });
 }
-/// What a rank does for a call that is no device: what is wrong with the call is thrown on all ranks alike.
+/// The part of a rank that is no device in a call: an error of the call is thrown on all ranks alike.
 [[gnu::cold]] inline void check_elsewhere(const program_view& p, const call_site& site, const call_operand* operands) {
   site.complete_for_run();
   check_numbers(number_checks(p), operands);

@@ -22,7 +22,7 @@ namespace detail {
 template <class Types>
 inline constexpr char copy_key = 0;
 
-/// What a copy between two types of tensor has to be told, by name: which dim is which.
+/// The option of a copy between two types of tensor: which dim is which, by name.
 template <class From, class To>
 struct copy_types {
   static constexpr spec source = From::sharding_type::value;
@@ -179,7 +179,7 @@ void copy(const tensor<T, From>& from, const tensor<U, To>& to) {
   if constexpr (types::found.ok()) {
     const tensor_state &source = from.state(), &target = to.state();
     grid_state &here = source.grid.state(), &there = target.grid.state();
-    // What a warm call pays: one look-up by all that the messages depend on.
+    // A warm call pays one look-up, by everything that the messages depend on.
     constexpr std::size_t rank{tensor<U, To>::rank};
     std::array<std::int64_t, 2 * rank + 1> key{};
     for (std::size_t i = 0; i < rank; ++i) {

@@ -12,7 +12,7 @@
 
 namespace cleave { inline namespace v0 { namespace detail {
 
-/// What a tensor is whatever its type: a value, whose copies have memory of their own. Compiled once for all types.
+/// The common part of all tensors: a value, whose copies have memory of their own. Compiled once for all types.
 /// Its state comes from `new`: std::make_shared would be some thirty functions more for the compiler.
 class tensor_handle {
  public:

@@ -37,7 +37,7 @@ auto number_beside(const tensor<T, Layout>& t) {
 
 } // namespace detail
 
-/// What expression::make does: the gradients as aggregates of new tensors, after the loss where that is asked for.
+/// The work of expression::make: the gradients as aggregates of new tensors, after the loss where that is asked for.
 /// Collective.
 template <class F, bool WithValue, std::size_t... Which, class... Args>
 auto made(const expression<detail::gradient_body<F, WithValue, Which...>, Args...>& statement) {

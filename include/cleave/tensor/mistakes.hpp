@@ -5,7 +5,7 @@
 #include <cleave/tensor/tensor.hpp>
 
 // Kokkos' functions of Views, given a tensor, would be errors that list all of them. One more function of each name
-// says what to write.
+// says how to write it.
 namespace Kokkos {
 #define CLEAVE_NOT_OF_TENSORS(name)                                                                           \
   template <class... A>                                                                                       \

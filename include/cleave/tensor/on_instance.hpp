@@ -70,7 +70,7 @@ class on_instance {
   const detail::given_instance* before_;
 };
 
-/// Calls f() on an instance: `on(space, [&] { u = sweep(u); })`, and returns what it returns. What runs inside runs as
+/// Calls f() on an instance: `on(space, [&] { u = sweep(u); })`, and returns what it returns. Calls inside run as
 /// while an `on_instance` lives.
 template <class Space, class F>
 decltype(auto) on(const Space& space, F&& f) {

@@ -20,7 +20,7 @@
 #include <string>
 #include <type_traits>
 
-// What all tensors share, whatever their type.
+// The common part of all tensors, whatever their type.
 
 namespace cleave { inline namespace v0 {
 
@@ -30,7 +30,7 @@ namespace detail {
 struct call_operand;
 } // namespace detail
 
-/// What is done with shards that are not contiguous. Programs that wrap no Views do not compile it.
+/// How shards that are not contiguous are used. Programs that wrap no Views do not compile it.
 struct strided_shard {
   /// Agrees on a number for the strides that the ranks have, and on whether kernels may use the View itself. Collective
   /// over the communicator of the grid.
@@ -56,7 +56,7 @@ struct tensor_state {
   void* data = nullptr;
   /// Whether the memory is a View of the caller.
   bool wraps = false;
-  /// Of a View that is not contiguous its strides, by position, and what is done with it; else null.
+  /// Of a View that is not contiguous its strides, by position, and how it is used; else null.
   strides stride{};
   const strided_shard* strided = nullptr;
   /// The same number on all ranks for tensors that have the same strides on each rank.
@@ -71,7 +71,7 @@ struct tensor_state {
   bool read_only = false;
   /// How many elements the View has around its shard that halos may be written to, along each dim on both sides.
   fixed_array<std::int64_t, max_rank> ghosts{};
-  /// Contiguous memory for what cannot use the View itself: allocated when it is first needed, and kept.
+  /// Contiguous memory for steps that cannot use the View itself: allocated when it is first needed, and kept.
   mutable std::shared_ptr<void> contiguous{};
 
   std::int64_t elements() const { return grid.active() ? local.elements() : 0; }
@@ -197,11 +197,11 @@ inline bool countable(indexed_span<const std::int64_t> extents, element e) {
   return true;
 }
 
-/// What the ranks tell each other when a tensor is made: the largest and, negated, the smallest of every number; the
-/// lowest rank whose View does not fit; the bytes that could not be had, and where.
+/// The numbers that the ranks exchange when a tensor is made: the largest and, negated, the smallest of every number;
+/// the lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
  public:
-  /// What the shard of a device is: a contiguous View, one that is not, one of constants, or memory of its own.
+  /// The kind of a device's shard: a contiguous View, one that is not, one of constants, or memory of its own.
   enum : unsigned { contiguous = 0, strided = 1, constants = 2, own_memory = 4 };
 
   shard_agreement(indexed_span<const std::int64_t> extents, const view_fault& misfit, unsigned kind,
@@ -240,7 +240,7 @@ class shard_agreement {
       raise<memory_error>(
           wording::rank_out_of_memory(all_[bytes], "the shard of a tensor " + described(t), all_[without]));
   }
-  /// Throws what the lowest rank found whose View does not fit.
+  /// Throws the fault of the lowest rank whose View does not fit.
   [[gnu::cold]] void check_views(grid_state& on, const spec& s, const view_fault& misfit) const {
     const std::int64_t who = -all_[teller];
     if (who >= everyone_.size) return;

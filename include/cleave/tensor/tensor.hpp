@@ -59,7 +59,7 @@ namespace detail {
   return found.size;
 }
 
-/// Whether a function of the indices gives what can be an element.
+/// Whether a function of the indices returns a value that can be an element.
 template <class F, class T, class Indices>
 constexpr bool gives_element() {
   if constexpr (std::is_invocable_v<F&, const Indices&>)
@@ -72,7 +72,7 @@ struct view_data : view_data<T*, Rank - 1> {};
 template <class T>
 struct view_data<T, 0> : std::type_identity<T> {};
 
-/// A std::mdspan, or what has its members.
+/// A std::mdspan, or a class with its members.
 template <class S>
 concept SpanOfElements = requires(const S& s) {
   typename S::element_type;
@@ -91,8 +91,9 @@ struct ghosted_view {
   std::array<std::int64_t, View::rank()> widths;
 };
 /// A View that has so many ghosts along each dim, before the shard and behind it: `Plate u(grid, {rows, cols},
-/// with_ghosts(view, {1, 1}))`. What a shard needs of its neighbours is written to the ghosts, where there are enough,
-/// and read there. Their values are those of the last call: also zeros, or whatever its stencil has beyond the border.
+/// with_ghosts(view, {1, 1}))`. Elements that a shard needs of its neighbours are written to the ghosts, where there
+/// are enough, and read there. Their values are those of the last call: also zeros, or whatever its stencil has beyond
+/// the border.
 template <class Data, class... Properties>
 constexpr auto with_ghosts(const Kokkos::View<Data, Properties...>& view,
                            const std::array<std::int64_t, Kokkos::View<Data, Properties...>::rank()>& widths) {
@@ -166,7 +167,7 @@ class tensor {
     wrap<typename View::value_type>(g, extents, ghosted.view, ghosted.view.data(), kept_alive(ghosted.view),
                                     ghosted.widths);
   }
-  /// Wraps a shard of a `std::mdspan`, or of what has its members. Kokkos' default execution space must be able to
+  /// Wraps a shard of a `std::mdspan`, or of a class with its members. Kokkos' default execution space must be able to
   /// access its memory. The caller keeps it, or `owner` does, which is released with the last handle of the tensor.
   /// Otherwise as for a View.
   template <detail::SpanOfElements Span>
@@ -197,9 +198,9 @@ class tensor {
   tensor(detail::anything, detail::anything, detail::anything) {
     say(rejection<fault::wrong_construction, Once>);
   }
-  /// A tensor with what a statement gives, as in `Y y = f(x, w)`: on the grid of the statement's tensors, with the
+  /// A tensor with the value of a statement, as in `Y y = f(x, w)`: on the grid of the statement's tensors, with the
   /// extents that follow from theirs. It allocates in each call; a loop had better assign to an existing tensor.
-  /// Collective over the communicator of the grid. Throws what an assignment throws, shape_error if an extent follows
+  /// Collective over the communicator of the grid. Throws as an assignment does, shape_error if an extent follows
   /// from no argument, and grid_error if the statement has numbers alone.
   template <class F, class... Args>
   tensor(const expression<F, Args...>& statement) {
@@ -224,7 +225,7 @@ class tensor {
   /// Takes over the memory of the other tensor, which has no data afterwards. If one of the two wraps a View, the
   /// values are copied instead, so that the View gets them. A tensor without data takes over a wrapped View too.
   tensor& operator=(tensor&& other) = default; // NOLINT(performance-noexcept-move-constructor)
-  /// Another handle on the same elements: what is written through one handle is read through both.
+  /// Another handle on the same elements: elements written through one handle are read through both.
   tensor alias() const {
     tensor same;
     same.handle_.rebind(handle_.alias());

@@ -46,7 +46,7 @@ constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, l
 }
 
 /// The current cost of copies of a value, of the nodes downstream, and of the values combined with those: about
-/// what a change there can save. Nodes count once.
+/// the most that a change there can save. Nodes count once.
 constexpr double moved_downstream(const cost_model& m, assignment& a, std::size_t v) {
   ++a.round;
   std::size_t* made = a.priced.at;
