@@ -736,7 +736,10 @@ TEST(Lower, LabelsAreMarkedInThePlan) {
     const step& fold = p.steps[step_of(p.steps, step_kind::fold)];
     int marks = 0;
     for (const fused_op& o : fused_ops_of(p, fold)) marks += o.code == op::equal && o.arg != 0 ? 1 : 0;
-    return std::pair(marks, fold.one_term);
+    if (fold.one_term != 0) {
+      EXPECT_EQ(fused_ops_of(p, fold)[fold.one_term - 1u].code, op::equal);
+    }
+    return std::pair(marks, fold.one_term != 0);
   };
   EXPECT_EQ(sum_of([](auto v, auto k) { return v * one_hot<float>(k, embed); }), std::pair(1, true));
   EXPECT_EQ(sum_of([](auto v, auto k) { return select(one_hot<bool>(k, embed), v, 0.0f); }), std::pair(1, true));

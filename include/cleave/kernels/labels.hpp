@@ -29,13 +29,10 @@ template <class Expression, class Entries>
 struct label_search;
 template <int Loads, class... Nodes, int... I>
 struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int, I...>> {
-  /// Which operand of each entry is a label.
-  static constexpr int labels[sizeof...(Nodes)]{Nodes::label...};
   /// The first such comparison.
   static constexpr int equal = [] {
     int first = -1;
-    for (int i = static_cast<int>(sizeof...(Nodes)); i-- > 0;)
-      if (labels[i] != 0) first = i;
+    ((first = first < 0 && Nodes::label != 0 ? I : first), ...);
     return first;
   }();
   static constexpr bool found = equal >= 0;
@@ -51,13 +48,6 @@ struct label_search<fused_expression<Loads, Nodes...>, std::integer_sequence<int
     using label_node = node<compared::label == 1 ? compared::a : compared::b>;
     using index_node = node<compared::label == 1 ? compared::b : compared::a>;
     return static_cast<std::int64_t>(*as<typename label_node::type>(r.at[label_node::a])) - r.index[index_node::a];
-  }
-  /// The comparison that an entry is, or that it casts; -1: none.
-  template <int Entry>
-  static constexpr int compared_in() {
-    if constexpr (node<Entry>::role != fused_role::operation) return -1;
-    else if constexpr (node<Entry>::code == op::cast) return labels[node<Entry>::a] != 0 ? node<Entry>::a : -1;
-    else return labels[Entry] != 0 ? Entry : -1;
   }
 };
 template <class Expression>

@@ -53,16 +53,12 @@ struct fold_functions {
 
 namespace detail {
 /// Of each line the sum along it, of which one term alone is not 0: that is computed (step::one_term).
-template <class Expression, class Out>
+template <class Expression, class Out, int Comparison>
 void compute_single_terms(const line_block& b) {
   using rows = row_maker<Expression>;
-  using label = label_of<Expression>;
-  using last = typename label::template node<Expression::entries - 1>;
-  constexpr int first = label::template compared_in<last::a>();
-  constexpr int where = first >= 0 ? first : label::template compared_in<last::b>();
   typename Expression::row_type r = rows::moved(rows::start(*b.loops, b.from, b.step), b.offset);
   for (std::int64_t row = 0; row < b.rows; ++row) {
-    const std::int64_t i = label::template position<where>(r);
+    const std::int64_t i = label_of<Expression>::template position<Comparison>(r);
     as<Out>(b.out[0])[row] = i >= b.begin && i < b.end ? convert<Out>(Expression::at(r, i)) : Out(0);
     r = rows::moved(r, b.apart);
   }
@@ -76,7 +72,7 @@ inline constexpr bool is_plain_line<fused_expression<1, fused_node<load_code, T,
 } // namespace detail
 
 /// `OneTerm`: see step::one_term.
-template <class Expression, reduction How, bool InnerFolded, bool OneTerm>
+template <class Expression, reduction How, bool InnerFolded, int OneTerm>
 inline constexpr fold_functions fold_functions_of = [] {
   using T = typename Expression::value_type;
   using Out = typename Expression::type;
@@ -95,7 +91,7 @@ inline constexpr fold_functions fold_functions_of = [] {
     f.lines = &compute_lines<Expression, computed_result>;
     if constexpr (InnerFolded && Expression::indices == 0)
       f.strided_lines = &compute_lines<typename striding<Expression>::type, computed_result>;
-    if constexpr (OneTerm) f.single_terms = &detail::compute_single_terms<Expression, T>;
+    if constexpr (OneTerm > 0) f.single_terms = &detail::compute_single_terms<Expression, T, OneTerm - 1>;
   }
   return f;
 }();

@@ -145,8 +145,9 @@ struct step {
   /// map, the first of a pass: its boxes, in the program's table (index_bound). None: it has one expression.
   std::uint32_t first_bound = 0;
   std::uint16_t bounds = 0;
-  /// fold: a sum along lines each of which has one term that is not 0, at a label.
-  bool one_term = false;
+  /// fold: a sum along lines each of which has one term that is not 0, at a label: the operation that compares it,
+  /// counted from 1. 0: another fold.
+  std::uint16_t one_term = 0;
 
   // gemm: see as_gemm. scan, sort, gather, scatter: k is the dim, see dim_along
   tensor_type batch{}, m{}, n{}, k{};

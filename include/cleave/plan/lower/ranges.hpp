@@ -75,14 +75,14 @@ class range_cutting {
           ops[j].arg = narrowed(2 - k);
       }
     if (s.kind != step_kind::fold || s.combine != reduction::sum || !inner.folded) return;
-    const auto compares = [&](std::size_t j) {
+    const auto comparison_in = [&](std::size_t j) {
       if (ops[j].type != element::boolean && arity_of(ops[j].code) == 1) j = ops[j].in[0];
-      return holds_if_equal(ops[j]) && ops[j].arg != 0;
+      return holds_if_equal(ops[j]) && ops[j].arg != 0 ? j + 1 : 0;
     };
     const fused_op &last = ops[s.ops - 1], &otherwise = ops[last.in[2]];
     const bool product = entry_of(last.code).sums == linearity::each;
     if (product || (chooses(last) && otherwise.code == op::constant && otherwise.scalar == 0))
-      s.one_term = compares(last.in[0]) || (product && compares(last.in[1]));
+      s.one_term = narrowed(std::max(comparison_in(last.in[0]), product ? comparison_in(last.in[1]) : 0));
   }
 
   /// Whether a map reads no transposed array, with which it runs in tiles instead of boxes.
