@@ -8,7 +8,7 @@
 // The smoother differs. HPCG sweeps with symmetric Gauss-Seidel, whose points wait for one another: in each process
 // they come in order, so the result depends on the number of processes. Here a polynomial of Chebyshev in the operator
 // damps the upper part of its spectrum. All points are computed at once, and the iterates have the same bits on every
-// mesh but for the rounding of the inner products.
+// mesh but for the rounding of the inner products. docs/15-performance.md compares the times with those of HPCG.
 //
 // An operator of 27 points takes the compiler long, so it is in two plans only. All levels have the same types and
 // share them: a level knows its extents at run time. The dims of a coarser grid need other names where both occur; then
