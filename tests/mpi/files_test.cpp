@@ -18,10 +18,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -543,6 +545,27 @@ TEST(checkpoints, a_rank_may_end_at_any_call) {
       ASSERT_LT(calls, 60);
     }
   }
+}
+
+std::atomic<int> slow_rank = 0;
+/// A rank that is slow to put the name of its part on the disk. Rank 0 renames the folder meanwhile.
+int slow_after_its_part(io::detail::file_call which, const std::string& path) {
+  if (which == io::detail::file_call::sync &&
+      io::detail::checkpoint::exists(path + "/" + io::detail::checkpoint::part_name(slow_rank)))
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return 0;
+}
+TEST(checkpoints, no_rank_needs_the_folder_once_its_part_is_there) {
+  const folder temporary;
+  const cleave::grid g = all_grids()[0];
+  small m{{g, {10, 13}}, 0.5};
+  slow_rank = support::rank();
+  if (support::rank() != 0) io::detail::file_fault = &slow_after_its_part;
+  io::checkpoints saved(g, temporary / "run");
+  saved.save(1, m);
+  saved.wait();
+  io::detail::file_fault = nullptr;
+  EXPECT_EQ(saved.latest(), 1);
 }
 
 TEST(checkpoints, what_is_wrong_is_said_on_all_ranks) {

@@ -132,18 +132,23 @@ inline void sync_folder(const std::string& path) {
   ::close(handle);
   if (done != 0 && code != EINVAL) raise<file_error>(wording::file_not_written(path, system_words(code)));
 }
-inline void rename_file(const std::string& from, const std::string& to) {
+/// Renames without putting the name on the disk.
+inline void show_file(const std::string& from, const std::string& to) {
   called(file_call::rename, from, [&] { return std::rename(from.c_str(), to.c_str()); });
+}
+inline void rename_file(const std::string& from, const std::string& to) {
+  show_file(from, to);
   sync_folder(folder_of(to));
 }
-/// Writes a small file so that nobody sees a part of it.
-inline void write_file(const std::string& path, std::string_view text) {
-  const std::string begun = path + ".new";
+/// Writes a small file under another name, which is the result, so that nobody sees a part of it.
+inline std::string written_aside(const std::string& path, std::string_view text) {
+  std::string begun = path + ".new";
   file made = file::fresh(begun);
   made.write(0, text.data(), std::ssize(text));
   made.sync();
   made.close();
-  rename_file(begun, path);
+  return begun;
 }
+inline void write_file(const std::string& path, std::string_view text) { rename_file(written_aside(path, text), path); }
 
 }}}} // namespace cleave::v0::io::detail

@@ -125,7 +125,9 @@ class rank_data {
               "\",\"offset\":" + std::to_string(p.begin) + ",\"begin\":" + json_list(begin) +
               ",\"shape\":" + json_list(extents) + ",\"crc32c\":" + json_list(sums) + "}";
     }
-    write_file(folder + "/" + part_name(rank_), text);
+    const std::string part = folder + "/" + part_name(rank_), begun_part = written_aside(part, text);
+    sync_folder(folder);
+    show_file(begun_part, part); // the last call: rank 0 may rename the folder now
   }
   /// The index of all ranks, from their parts.
   std::string index(const std::string& folder, int ranks) const {
