@@ -33,6 +33,11 @@ inline constexpr nn::model_layout sequence_parallel{nn::layout_rules{mesh, heads
                                                                      vocabulary / model},
                                                     nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
                                                                      vocabulary / model, position / model}};
+/// GSPMD's 2-D layout that is called finalized: weights over both axes, and so is what is between layers (Xu et al.
+/// 2021).
+inline constexpr nn::model_layout finalized{nn::layout_rules{mesh, heads / model, hidden / model, embed / data},
+                                            nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
+                                                             vocabulary / model, embed / model}};
 /// FSDP, ZeRO-3: the batch over all devices, and so is every parameter.
 inline constexpr nn::model_layout fully_sharded{nn::layout_rules{mesh, embed / data / model, hidden / data / model},
                                                 nn::layout_rules{mesh, batch / data / model}};
@@ -86,12 +91,12 @@ struct scores_body {
 template <auto Layout>
 inline constexpr cleave::function scores{scores_body<Layout>{}};
 
-/// The mean over all positions of -log of the probability of the next word.
+/// The mean over all positions of -log of the probability of the next word; of scores in 16 bits a float.
 template <auto Layout>
 struct loss_body {
   template <class Parameters, class Words>
   constexpr auto operator()(const Parameters& p, const Words& words, const Words& next) const {
-    return mean(nn::cross_entropy(scores<Layout>(p, words), next, vocabulary));
+    return mean(nn::cross_entropy(widened(scores<Layout>(p, words)), next, vocabulary));
   }
 };
 template <auto Layout>

@@ -11,6 +11,7 @@
 #include <cleave/nn/parameters.hpp>
 #include <cleave/optim/adam.hpp>
 #include <cleave/optim/clip.hpp>
+#include <cleave/optim/mixed.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -122,24 +123,27 @@ typename of<Layout>::Parameters initial(const cleave::grid& grid, const sizes& s
 
 /// One step of Adam, with gradients whose norm is at most `limit`: new parameters, new state, and the loss before. All
 /// of it is one plan, so gradients go where the state lies, and parameters return to their layout, by whatever
-/// collectives are the cheapest.
-template <auto Layout>
+/// collectives are the cheapest. Products are those of copies of the parameters in T; parameters and state stay float.
+template <auto Layout, class T = float>
 struct step_body {
   template <class Parameters, class State, class Words, class Rate, class Numbers>
   constexpr auto operator()(const Parameters& p, const State& state, const Words& words, const Words& next,
                             const Rate& rate, const Rate& limit, const Numbers& numbers) const {
-    const auto [value, slope] = cleave::value_and_grad(loss<Layout>)(p, words, next);
+    const auto [value, slope] = [&] {
+      if constexpr (std::same_as<T, float>) return cleave::value_and_grad(loss<Layout>)(p, words, next);
+      else return cleave::optim::mixed_value_and_grad<T>(loss<Layout>, 1, p, words, next);
+    }();
     return std::tuple_cat(cleave::optim::adam(p, state, cleave::optim::clip_by_global_norm(slope, limit), rate,
                                               numbers),
                           std::tuple(value));
   }
 };
-template <auto Layout>
-inline constexpr auto step = planned(step_body<Layout>{});
+template <auto Layout, class T = float>
+inline constexpr auto step = planned(step_body<Layout, T>{});
 
 /// The step as a call that gives its parameters and state new values, and `loss` that before. Programs that share the
 /// objects of train_lm/ need not compile its plan.
-template <auto Layout>
+template <auto Layout, class T = float>
 struct trainer {
   using types = of<Layout>;
   static void step(typename types::Parameters& p, typename types::State& state, const typename types::Words& words,
@@ -147,12 +151,12 @@ struct trainer {
                    const cleave::optim::adam_numbers<float>& numbers, typename types::Scalar& loss);
 };
 // Not inline: g++ would make the plan for each program that might inline the call.
-template <auto Layout>
-void trainer<Layout>::step(typename types::Parameters& p, typename types::State& state,
-                           const typename types::Words& words, const typename types::Words& next, float rate,
-                           float limit, const cleave::optim::adam_numbers<float>& numbers,
-                           typename types::Scalar& loss) {
-  decoder::step<Layout>(p, state, words, next, rate, limit, numbers).into(p, state, loss);
+template <auto Layout, class T>
+void trainer<Layout, T>::step(typename types::Parameters& p, typename types::State& state,
+                              const typename types::Words& words, const typename types::Words& next, float rate,
+                              float limit, const cleave::optim::adam_numbers<float>& numbers,
+                              typename types::Scalar& loss) {
+  decoder::step<Layout, T>(p, state, words, next, rate, limit, numbers).into(p, state, loss);
 }
 
 /// The loss of a batch, and the scores of what may follow position `at`, summed over its sentences: of a single one,

@@ -30,10 +30,10 @@ namespace examples {
 
 class progress {
  public:
-  /// A step takes so many of a thing, whose rate is shown.
-  progress(bool speaks, std::int64_t steps, std::int64_t each, std::string_view things)
-      : speaks_(speaks), terminal_(speaks && cleave::show::on_terminal()), steps_(steps), each_(each), things_(things),
-        start_(MPI_Wtime()) {}
+  /// A step takes so many of a thing, whose rate is shown. Some steps may have been done before.
+  progress(bool speaks, std::int64_t steps, std::int64_t each, std::string_view things, std::int64_t before = 0)
+      : speaks_(speaks), terminal_(speaks && cleave::show::on_terminal()), steps_(steps), each_(each), before_(before),
+        things_(things), start_(MPI_Wtime()) {}
   ~progress() { leave(); }
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
@@ -50,8 +50,8 @@ class progress {
     const bool due = last_ < 0 || step == steps_ || step * 20 / steps_ != last_ * 20 / steps_;
     last_ = step;
     if (!terminal_ && !due) return;
-    const double passed = seconds(), rate = static_cast<double>(step * each_) / std::max(passed, 1e-9);
-    const double left = passed / static_cast<double>(step) * static_cast<double>(steps_ - step);
+    const double passed = seconds(), rate = static_cast<double>((step - before_) * each_) / std::max(passed, 1e-9);
+    const double left = passed / static_cast<double>(step - before_) * static_cast<double>(steps_ - step);
     if (terminal_) {
       std::string bar(24, '.');
       std::fill_n(bar.begin(), step * static_cast<std::int64_t>(bar.size()) / steps_, '#');
@@ -81,7 +81,7 @@ class progress {
   }
 
   bool speaks_, terminal_, open_ = false;
-  std::int64_t steps_, each_, last_ = -1;
+  std::int64_t steps_, each_, before_, last_ = -1;
   std::string things_;
   double start_;
 };

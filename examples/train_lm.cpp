@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once
-// (decoder.hpp); how it is sharded over the processes is one of six tables, chosen per run: tensor or sequence
-// parallel, FSDP, ZeRO-1, a pipeline or a ring. For the same seed all of them, on any mesh, go through the same losses
-// but for rounding: parameters and windows follow from the seed alone.
+// (decoder.hpp); how it is sharded over the processes is one of seven tables, chosen per run: tensor or sequence
+// parallel, over both axes, FSDP, ZeRO-1, a pipeline or a ring. For the same seed all of them, on any mesh, go through
+// the same losses but for rounding: parameters and windows follow from the seed alone. With checkpoints a run continues
+// on another mesh, also if it was killed.
 //
 //   mpirun -n 4 train_lm FILE [--layout tensor] [--mesh 2x2] [--steps 600] [--sample 200] [--prompt TEXT] ..., see
 // --help
@@ -19,13 +20,15 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace lm {
 
 constexpr std::string_view usage =
     "usage: train_lm FILE [options]\n"
     "  FILE               the text; its last tenth is held out, to measure the validation loss\n"
-    "  --layout NAME      tensor, sequence, fsdp, zero1, pipeline or ring (tensor)\n"
+    "  --layout NAME      tensor, sequence, finalized, fsdp, zero1, pipeline or ring (tensor)\n"
+    "  --bf16             products in bfloat16; weights and state stay float; layout fsdp\n"
     "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline, and the "
     "chunks of a ring, are along model\n"
     "  --layers N         layers (2); with pipeline a multiple of M\n"
@@ -42,6 +45,11 @@ constexpr std::string_view usage =
     "  --decay X          decoupled weight decay (0)\n"
     "  --clip X           highest norm of all gradients together (1)\n"
     "  --seed N           of parameters, windows and samples (0)\n"
+    "  --checkpoints DIR  saves the state there, and continues from its latest checkpoint if there is one: also on "
+    "another mesh,\n"
+    "                     and in another layout but a pipeline with other stages, or a ring with other chunks\n"
+    "  --every N          steps between checkpoints; the last two and the best stay (a fifth of --steps)\n"
+    "  --until N          ends after so many of the steps, to be continued (--steps)\n"
     "  --log FILE.csv     writes step, loss, validation loss, rate and seconds, line by line\n"
     "  --plan             prints what a step communicates, with its bytes\n"
     "  --prompt TEXT      what the sample goes on with (a new line)\n"
@@ -53,17 +61,24 @@ struct layout_entry {
   std::string_view name;
   made (*make)(const cleave::grid&, const settings&);
 };
-constexpr layout_entry layouts[] = {{"tensor", tensor_parallel},     {"sequence", sequence_parallel},
-                                    {"fsdp", fully_sharded},         {"zero1", zero1},
-                                    {"pipeline", pipeline_parallel}, {"ring", ring_attention}};
+constexpr layout_entry layouts[] = {{"tensor", tensor_parallel},
+                                    {"sequence", sequence_parallel},
+                                    {"finalized", finalized},
+                                    {"fsdp", fully_sharded},
+                                    {"zero1", zero1},
+                                    {"pipeline", pipeline_parallel},
+                                    {"ring", ring_attention}};
+/// Each is one more plan to compile: those in which they are of use.
+constexpr layout_entry layouts_in_bf16[] = {{"fsdp", fully_sharded_in_bf16}};
 
-const layout_entry& layout_named(std::string_view name) {
+const layout_entry& layout_named(std::string_view name, bool in_bf16) {
   std::string known;
-  for (const layout_entry& l : layouts) {
+  for (const layout_entry& l : in_bf16 ? std::span<const layout_entry>(layouts_in_bf16) : layouts) {
     if (l.name == name) return l;
     known.append(known.empty() ? "" : ", ").append(l.name);
   }
-  throw std::runtime_error("there is no layout '" + std::string(name) + "', only " + known);
+  throw std::runtime_error("there is no layout '" + std::string(name) + "'" + (in_bf16 ? " in bf16" : "") + ", only " +
+                           known);
 }
 
 /// The mean loss of some batches of the text that is held out, always the same ones.
@@ -114,7 +129,10 @@ int run(examples::options& given, int ranks, bool speaks) {
   const double rate = given.number("--rate", 0.003), temperature = given.number_or_zero("--temperature", 0.8);
   const double bound = given.number_or_zero("--expect-below", 0.0);
   const std::string log_path = given.text("--log"), prompt = given.text("--prompt", "\n"),
-                    layout = given.text("--layout", "tensor");
+                    layout = given.text("--layout", "tensor"), folder = given.text("--checkpoints");
+  const std::int64_t between = std::max(steps / 5, std::int64_t{1}), every = given.number("--every", between),
+                     end = std::min(given.number("--until", steps), steps);
+  const bool in_bf16 = given.flag("--bf16");
   const std::array<long, 2> mesh = examples::mesh_of(given.sizes("--mesh"), ranks);
   const bool shows_plan = given.flag("--plan");
   const std::string path = given.word();
@@ -122,7 +140,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (path.empty()) throw std::runtime_error("the text is missing, see --help");
 
   // What is wrong shows in the order in which it costs little to find out.
-  const layout_entry& chosen_layout = layout_named(layout);
+  const layout_entry& chosen_layout = layout_named(layout, in_bf16);
   const corpus text(path, s.positions);
   const cleave::grid grid(decoder::mesh, MPI_COMM_WORLD, {mesh[0], mesh[1]});
   const made model = chosen_layout.make(grid, s);
@@ -135,31 +153,35 @@ int run(examples::options& given, int ranks, bool speaks) {
     if (shows_plan) std::printf("\n%s\n", model->plan().c_str());
   }
 
-  // Parameters are drawn by another generator (Philox), so this one may have the same seed.
-  std::mt19937_64 random(s.seed);
   const cleave::optim::cosine_decay schedule{rate, static_cast<double>(warmup), static_cast<double>(steps), rate / 10};
-  const std::int64_t between = std::max(steps / 5, std::int64_t{1});
-  examples::progress shown(speaks, steps, s.batch * s.positions, "tokens");
+  cleave::io::checkpoints saved(grid, folder, {.keep = 2, .keep_best = true});
+  const std::int64_t begin = !folder.empty() && saved.latest() ? model->restore(saved) : 0;
+  if (speaks && begin > 0) std::printf("continues after step %lld\n", static_cast<long long>(begin));
+  examples::progress shown(speaks, end, s.batch * s.positions, "tokens", begin);
   examples::curve losses;
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double loss = 0, judged = unknown;
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = begin; step < end; ++step) {
     const double now = schedule(step + 1);
-    loss = model->step(text.random_windows(random, s.batch), static_cast<float>(now));
+    loss = model->step(text.random_windows(s.seed, step, s.batch), static_cast<float>(now));
     // Every rank has the same loss, so all of them stop here.
     if (!std::isfinite(loss))
       throw std::runtime_error("the loss is no number any more at step " + std::to_string(step + 1) +
                                ": try a lower --rate");
     losses.add(loss);
-    const bool judges = (step + 1) % between == 0 || step + 1 == steps;
+    const bool saves = !folder.empty() && ((step + 1) % every == 0 || step + 1 == end),
+               judges = saves || (step + 1) % between == 0 || step + 1 == end;
     if (judges) judged = validation(*model, text, s);
+    if (saves) model->save(saved, step + 1, judged);
     log.write({static_cast<double>(step + 1), loss, judges ? judged : unknown, now, shown.seconds()});
     shown.show(step + 1, {{"loss", loss}, {"validation", judged}});
   }
   shown.leave();
-  if (speaks)
+  saved.wait();
+  if (begin >= end) judged = validation(*model, text, s);
+  if (speaks && begin < end)
     std::printf("%s\n%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", losses.drawn("loss").c_str(),
-                static_cast<long long>(steps), shown.seconds(), loss, judged);
+                static_cast<long long>(end - begin), shown.seconds(), loss, judged);
   if (samples > 0) sample(*model, s, prompt, samples, temperature, speaks);
   if (bound > 0 && !(judged < bound)) {
     if (speaks) std::printf("WRONG: the validation loss is not below %g\n", bound);

@@ -64,9 +64,12 @@ class corpus {
   std::int64_t size() const { return static_cast<std::int64_t>(text_.size()); }
   std::int64_t held_out() const { return size() - trained(); }
 
-  /// Follows from the generator alone: the same on every mesh.
-  windows random_windows(std::mt19937_64& random, std::int64_t count) const {
+  /// The windows of a step. They follow from the seed and the step alone: the same on every mesh, and for a run that
+  /// continues another one.
+  windows random_windows(std::uint32_t seed, std::int64_t step, std::int64_t count) const {
     windows w{&text_};
+    std::seed_seq both{seed, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)};
+    std::mt19937_64 random(both);
     const auto choice = static_cast<std::uint64_t>(trained() - positions_);
     for (std::int64_t i = 0; i < count; ++i) w.starts.push_back(static_cast<std::int64_t>(random() % choice));
     return w;

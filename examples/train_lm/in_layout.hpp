@@ -7,8 +7,9 @@
 
 namespace lm {
 
-/// The decoder in one of its layouts: its plans (first parameters, step, forward) and the tensors they work on.
-template <auto Layout>
+/// The decoder in one of its layouts: its plans (first parameters, step, forward) and the tensors they work on. The
+/// products of a step are those of T.
+template <auto Layout, class T = float>
 class in_layout final : public language_model {
   using types = decoder::of<Layout>;
   using Words = typename types::Words;
@@ -26,17 +27,17 @@ class in_layout final : public language_model {
       : grid_(grid), sizes_(sizes_of(grid, s)),
         // Runs are short: the average of the squares forgets in some hundred steps, not in a thousand.
         numbers_{0.9f, 0.99f, 1e-8f, s.weight_decay}, limit_(s.limit),
-        weights_(decoder::initial<Layout>(grid, sizes_, s.seed)),
-        state_{decoder::made<Averages>(grid, sizes_), decoder::made<Averages>(grid, sizes_), Scalar(grid, {}),
-               Scalar(grid, {})},
+        state_{decoder::initial<Layout>(grid, sizes_, s.seed),
+               {decoder::made<Averages>(grid, sizes_), decoder::made<Averages>(grid, sizes_), Scalar(grid, {}),
+                Scalar(grid, {})}},
         words_(decoder::made<Words>(grid, sizes_)), next_(decoder::made<Words>(grid, sizes_)),
         sentence_(decoder::made<Words>(grid, one_sentence())), row_(decoder::made<Row>(grid, sizes_)),
         value_(grid, {}) {}
 
-  std::int64_t parameters() const override { return cleave::nn::count_parameters(weights_); }
+  std::int64_t parameters() const override { return cleave::nn::count_parameters(state_.weights); }
 
   std::string plan() const override {
-    constexpr auto step_plan = cleave::plan<Step>(decoder::step<Layout>);
+    constexpr auto step_plan = cleave::plan<Step>(decoder::step<Layout, T>);
     using namespace decoder;
     const decoder::sizes& s = sizes_;
     return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks,
@@ -49,20 +50,25 @@ class in_layout final : public language_model {
   double step(const bytes& batch, float rate) override {
     fill(words_, batch, 0);
     fill(next_, batch, 1);
-    decoder::trainer<Layout>::step(weights_, state_, words_, next_, rate, limit_, numbers_, value_);
+    decoder::trainer<Layout, T>::step(state_.weights, state_.moments, words_, next_, rate, limit_, numbers_, value_);
     return static_cast<double>(value_.item());
   }
 
   double loss(const bytes& batch) override {
     fill(words_, batch, 0);
     fill(next_, batch, 1);
-    decoder::forward<Layout>(weights_, words_, next_, std::int32_t{0}).into(value_, row_);
+    decoder::forward<Layout>(state_.weights, words_, next_, std::int32_t{0}).into(value_, row_);
     return static_cast<double>(value_.item());
   }
 
+  void save(cleave::io::checkpoints& saved, std::int64_t step, double loss) const override {
+    saved.save(step, state_, loss);
+  }
+  std::int64_t restore(cleave::io::checkpoints& saved) override { return saved.restore(state_); }
+
   std::vector<float> scores(const bytes& sentence, std::int64_t at) override {
     fill(sentence_, sentence, 0);
-    decoder::forward<Layout>(weights_, sentence_, sentence_, static_cast<std::int32_t>(at)).into(value_, row_);
+    decoder::forward<Layout>(state_.weights, sentence_, sentence_, static_cast<std::int32_t>(at)).into(value_, row_);
     return row_.to_global();
   }
 
@@ -100,8 +106,11 @@ class in_layout final : public language_model {
   decoder::sizes sizes_;
   cleave::optim::adam_numbers<float> numbers_;
   float limit_;
-  Parameters weights_;
-  State state_;
+  /// The members of a checkpoint.
+  struct {
+    Parameters weights;
+    State moments;
+  } state_;
   Words words_, next_, sentence_;
   Row row_;
   Scalar value_;

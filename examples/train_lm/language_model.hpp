@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cleave/grid.hpp>
+#include <cleave/io/checkpoints.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,10 @@ class language_model {
   /// The mean loss of a batch; a step then learns from it.
   virtual double step(const bytes& batch, float rate) = 0;
   virtual double loss(const bytes& batch) = 0;
+  /// Parameters and the state of the optimizer after so many steps, with the loss of what is held out.
+  virtual void save(cleave::io::checkpoints& saved, std::int64_t step, double loss) const = 0;
+  /// Those of the latest checkpoint: its step.
+  virtual std::int64_t restore(cleave::io::checkpoints& saved) = 0;
   /// The scores of the byte that follows `at` in one sentence, the same on every rank. What lies behind `at` plays no
   /// part.
   virtual std::vector<float> scores(const bytes& sentence, std::int64_t at) = 0;
@@ -41,10 +46,13 @@ class language_model {
 
 using made = std::unique_ptr<language_model>;
 made tensor_parallel(const cleave::grid&, const settings&);
+made finalized(const cleave::grid&, const settings&);
 made sequence_parallel(const cleave::grid&, const settings&);
 made fully_sharded(const cleave::grid&, const settings&);
 made zero1(const cleave::grid&, const settings&);
 made pipeline_parallel(const cleave::grid&, const settings&);
 made ring_attention(const cleave::grid&, const settings&);
+/// The same with products in bfloat16.
+made fully_sharded_in_bf16(const cleave::grid&, const settings&);
 
 } // namespace lm

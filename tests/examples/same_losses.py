@@ -18,6 +18,7 @@ def main() -> None:
     parser.add_argument("logs", type=pathlib.Path, nargs="+", help="CSV files; others are compared with the first")
     parser.add_argument("--column", default="loss", help="the column that is compared (loss, which must also fall)")
     parser.add_argument("--within", type=float, required=True, help="the largest relative difference that is allowed")
+    parser.add_argument("--last", action="store_true", help="compare as many of the last steps of the first log as another one has")
     options = parser.parse_args()
     if len(options.logs) < 2:
         parser.error("there is nothing to compare with")
@@ -28,11 +29,12 @@ def main() -> None:
         print(f"{options.logs[0].name}: nothing was learnt")
     for log in options.logs[1:]:
         other = column_of(log, options.column)
-        if len(other) != len(first):
-            print(f"{log.name}: {len(other)} steps, expected {len(first)}")
+        wanted = first[-len(other):] if options.last and other else first
+        if len(other) != len(wanted):
+            print(f"{log.name}: {len(other)} steps, expected {len(wanted)}")
             fine = False
             continue
-        apart = [abs(a - b) / abs(a) if a != b else 0.0 for a, b in zip(first, other)]
+        apart = [abs(a - b) / abs(a) if a != b else 0.0 for a, b in zip(wanted, other)]
         print(f"{log.name}: {max(apart):.1e} from {options.logs[0].name} at most, in step {apart.index(max(apart)) + 1}")
         fine = fine and all(off <= options.within for off in apart)  # max() passes over NaN
     sys.exit(0 if fine else 1)

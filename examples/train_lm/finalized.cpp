@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: The Cleave authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "in_layout.hpp"
+
+template struct decoder::trainer<decoder::finalized>;
+
+lm::made lm::finalized(const cleave::grid& grid, const settings& s) {
+  return std::make_unique<in_layout<decoder::finalized>>(grid, s);
+}
