@@ -78,7 +78,7 @@ struct checkpoint_header {
     std::array<std::int32_t, 7> n{};
     if (file.size() < bytes) throw std::runtime_error("llama: the checkpoint is too short for its header");
     std::memcpy(n.data(), file.data(), bytes);
-    for (const std::int32_t x : n)
+    for (const std::int32_t& x : n)
       if (x == 0 || x == std::numeric_limits<std::int32_t>::min() || (x < 0 && &x != &n[5]))
         throw std::runtime_error("llama: the file is no checkpoint of llama2.c of version 0");
     config.embed = n[0];
