@@ -108,6 +108,7 @@ static_assert(forward_plan<nn::experts_per_token::one>.count(cleave::kind::all_t
 struct sizes {
   long experts, batch, tokens, embed, hidden, steps;
   std::string log;
+  bool shows_plan;
 };
 
 template <nn::experts_per_token Choices>
@@ -118,9 +119,9 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     return nn::make_parameters<A>(grid, {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden,
                                          expert = s.experts, capacity = places});
   };
-  if (speaks)
-    std::printf("%ld experts with %ld places for each group of %ld tokens; the plan of the forward pass:\n\n%s\n",
-                s.experts, places, s.tokens,
+  if (speaks) std::printf("%ld experts with %ld places for each group of %ld tokens\n", s.experts, places, s.tokens);
+  if (speaks && s.shows_plan)
+    std::printf("the plan of the forward pass:\n\n%s\n",
                 explain(forward_plan<Choices>,
                         {batch = s.batch, token = s.tokens, embed = s.embed, hidden = s.hidden, expert = s.experts,
                          capacity = places, data = grid.size(data), owners = grid.size(owners)})
@@ -155,6 +156,7 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
   constexpr auto train_step = planned(step<Choices>{});
   examples::csv_log log(speaks, s.log, "step,error,load_balancing_loss,seconds");
   examples::progress shown(speaks, s.steps, s.batch * s.tokens, "tokens");
+  examples::curve errors;
   double first = 0, last = 0, start = MPI_Wtime();
   for (long i = 0; i < s.steps; ++i) {
     x.fill_by([&](const auto& at) { return static_cast<float>(number(i, at, at[2])); });
@@ -163,14 +165,15 @@ int train(const cleave::grid& grid, const sizes& s, bool speaks) {
     last = squares.item();
     const double balance = balancing.item();
     if (i == 0) first = last;
+    errors.add(last);
     log.write({static_cast<double>(i + 1), last, balance, shown.seconds()});
     shown.show(i + 1, {{"error", last}, {"load balancing", balance}});
   }
   shown.leave();
   const bool right = last < 0.7 * first;
   if (speaks)
-    std::printf("%.2f ms a step; %s\n", 1e3 * (MPI_Wtime() - start) / static_cast<double>(s.steps),
-                right ? "learned" : "WRONG");
+    std::printf("%s\n%.2f ms a step; %s\n", errors.drawn("error").c_str(),
+                1e3 * (MPI_Wtime() - start) / static_cast<double>(s.steps), right ? "learned" : "WRONG");
   return right ? 0 : 1;
 }
 
@@ -183,6 +186,7 @@ constexpr std::string_view usage =
     "  --embed N     numbers of a token, at least 3 (16)\n"
     "  --hidden N    hidden units of an expert (32)\n"
     "  --steps N     steps of training (300)\n"
+    "  --plan        prints what the forward pass communicates, with its bytes\n"
     "  --log FILE    writes step, error, load balancing loss and seconds as CSV, line by line\n"
     "  --mesh DxE    processes; the batch is sharded over all, the experts over E (as square as possible)\n";
 
@@ -195,6 +199,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   s.hidden = given.number("--hidden", 32L);
   s.steps = given.number("--steps", 300L);
   s.log = given.text("--log");
+  s.shows_plan = given.flag("--plan");
   const long top = given.number("--top", 2L);
   const std::array<long, 2> shape = examples::mesh_of(given.sizes("--mesh"), ranks);
   given.done();
