@@ -213,13 +213,11 @@ class call_checks final : public call_hooks {
   [[gnu::cold]] void look_at_comparison(const step& s, const fused_op& t, const addresses& address) {
     wait_for_kernels();
     const nan_search::label_found f = search_.wrong_label(s, t, address);
-    if (!f.found) return tell<label_error>({});
-    const indexed_span<const fused_op> all = fused_ops_of(p_, s);
-    const std::uint8_t along = all[t.in[role_of(all[t.in[0]].code) == fused_role::index ? 0 : 1]].arg;
+    if (f.along < 0) return tell<label_error>({});
     std::string index;
     for (int d = 0; d < s.loop.rank; ++d)
-      if (d != along) index.append(index.empty() ? "" : ", ").append(index_along(s.loop[d], f.index[d]));
-    tell_label(f.label, index, s.loop[along], place_of(s.where.name(), t.line));
+      if (d != f.along) index.append(index.empty() ? "" : ", ").append(index_along(s.loop[d], f.index[d]));
+    tell_label(f.label, index, s.loop[f.along], place_of(s.where.name(), t.line));
   }
   [[gnu::cold]] void look_at_rows(const step& s, const addresses& address) {
     wait_for_kernels();

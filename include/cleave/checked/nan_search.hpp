@@ -61,7 +61,8 @@ class nan_search {
   /// Indices along the loop dims of a step, counted from this device's first, and the label there.
   struct label_found {
     std::int64_t index[max_rank] = {}, label = 0;
-    bool found = false;
+    /// The place of the dim of the classes in the loop; -1: every label may be there.
+    int along = -1;
   };
   /// The first label that a comparison with indices, entry `t` of a step, must not have.
   [[gnu::cold]] label_found wrong_label(const step& s, const fused_op& t, const indexed_vector<void*>& address) const {
@@ -91,7 +92,7 @@ class nan_search {
       for (std::size_t e = 0; e < value.size(); ++e) value[e] = entry_at(s, all[e], at, address, value.data());
       const double label = value[value.size() - 1];
       if (is_label(label, b_.at[s.loop[along]], type, t.scalar)) continue;
-      label_found f{{}, static_cast<std::int64_t>(label), true};
+      label_found f{{}, static_cast<std::int64_t>(label), along};
       for (int d = 0; d < s.loop.rank; ++d) f.index[d] = whole[d].begin + at.index[d];
       return f;
     }
