@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <cleave/cleave.hpp>
+#include <cleave/nn/convolution.hpp>
 #include <cleave/nn/normalization.hpp>
 #include <cleave/redistribute/slabs.hpp>
 
@@ -77,6 +78,21 @@ TEST(numbers, means_of_half) {
     EXPECT_EQ(static_cast<float>(around_one[i]), i % 2 == 0 ? 3 : -1);
     EXPECT_EQ(static_cast<float>(by_size[i]), i % 2 == 0 ? 3 : -3);
   }
+}
+
+inline constexpr cleave::dim<"pooled"> pooled;
+constexpr cleave::function averages([](auto x) {
+  const auto taps = cleave::window{row, pooled, part, 4};
+  return std::tuple(cleave::nn::average_pool(x, taps), cleave::nn::average_pool_without_padding(x, taps));
+});
+TEST(numbers, pools_of_half) {
+  const cleave::grid g = grid_of_all();
+  cleave::tensor<cleave::half, mesh(row / line)> x(g, {20});
+  cleave::tensor<cleave::half, mesh(pooled / line)> all(g, {5}), inside(g, {5});
+  x.fill(cleave::half(30000.0F)); // four are beyond what 16 bits hold
+  averages(x).into(all, inside);
+  for (const cleave::half h : all.to_global()) EXPECT_EQ(static_cast<float>(h), 30000);
+  for (const cleave::half h : inside.to_global()) EXPECT_EQ(static_cast<float>(h), 30000);
 }
 
 inline constexpr cleave::dim<"long", 3'000'000'000> long_dim;

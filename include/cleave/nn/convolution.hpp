@@ -141,14 +141,14 @@ CLEAVE_LIFT(average_pool)
 template <detail::Window... Along>
 constexpr value average_pool_without_padding(operand x, const Along&... along) {
   const called_at user(x, "average_pool_without_padding");
-  value total = sum(windows(x, window(along)...), window(along).at...);
+  value total = sum(widened(windows(x, window(along)...)), window(along).at...);
   const auto divide = [&](const window& w) {
     if (!total.ok()) return;
     const value inside = detail::sees_zeros(w) ? sum(cast<float>(detail::within(x, w)), w.at) : count(total, w.at);
     total = total / in_type(inside, element_in(total));
   };
   (divide(along), ...);
-  return total;
+  return in_type(total, element_in(x.from));
 }
 CLEAVE_LIFT(average_pool_without_padding)
 
