@@ -15,6 +15,7 @@ Rules, for every header:
   8. A room has at most as many lines as its budget, and the core as many as CORE_BUDGET (BUDGET).
   9. A pass names no operation (PASSES): it asks the table of operations or the rules of their class. Arguments, literals and the marks of
      loops are the form of a graph, not operations (FORM).
+  10. The old path of a header that moved includes the new one, for programs of users, and nothing else (MOVED). It is in no room.
 What breaks a rule today and is meant to go stands in ALLOWED, DETAIL and NAMED, with a reason. An entry that is not needed any more is an
 error too, so that these lists only shrink.
 """
@@ -92,6 +93,8 @@ NAMED: dict = {
     "execute/steps/sort.hpp": ("argsort searchsorted", "chooses the kernel of an operation of its class"),
 }
 OPERATION = re.compile(r"\bop::(\w+)")
+
+MOVED = {f"tensor/{name}.hpp": f"redistribute/{name}.hpp" for name in ("bridge", "distributions", "slabs")}
 
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.
@@ -189,6 +192,11 @@ def check(root: pathlib.Path, allowed: dict = ALLOWED, detail: dict = DETAIL, op
     for header in sorted(root.rglob("*.hpp")):
         path = header.relative_to(root).as_posix()
         room = room_of(path)
+        if path in MOVED:
+            code = [line.split("//")[0].rstrip() for line in header.read_text(encoding="utf-8").splitlines()]
+            if [line for line in code if line] != ["#pragma once", f"#include <cleave/{MOVED[path]}>"]:
+                wrong.append(f"{path}: has moved to {MOVED[path]}, and includes nothing but that")
+            continue
         if room not in floor:
             wrong.append(f"{path}: the room {room} has no floor; give it one in tests/rooms/rooms.py")
             continue
@@ -271,6 +279,7 @@ def self_test() -> list[str]:
         f"mesh has {BUDGET['mesh'] + 1} lines": {"mesh/a.hpp": "\n" * BUDGET["mesh"]},
         "a circle of includes: ops/a.hpp -> ops/b.hpp -> ops/a.hpp":
             {"ops/a.hpp": "#include <cleave/ops/b.hpp>", "ops/b.hpp": "#include <cleave/ops/a.hpp>"},
+        "has moved to redistribute/slabs.hpp": {"tensor/slabs.hpp": "#pragma once\nint x;"},
         "names op::dot": {"plan/a.hpp": "if (n.code == op::dot || n.code == op::input) {}  // op::mul"},
     }
     wrong = []
