@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "these arguments do not fit this function" wrong_arguments mean_over_numbers.cpp:@here
+// expect: "without braces" dims_in_braces op=mean mean_over_numbers.cpp:@here
 // mend: Dims have names, and are arguments of their own: `mean(x, batch, embed)`.
 #include "names.hpp"
 

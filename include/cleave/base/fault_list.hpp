@@ -133,7 +133,9 @@ CLEAVE_FAULT(not_for_complex,
 CLEAVE_FAULT(complex_parts, "the parts of a complex number must be float or double; use cast")
 CLEAVE_FAULT(not_a_key,
              "a random key must be an integer from 0 to 2^52, and so must a number that is folded into a key")
-CLEAVE_FAULT(not_a_probability, "a probability must be from 0 to 1, and a dropout rate must be below 1")
+CLEAVE_FAULT(not_a_probability,
+             "a probability must be from 0 to 1, and a dropout rate must be below 1; a label that "
+             "counts for nothing is ignore{-100}")
 CLEAVE_FAULT(not_floating, "this operation needs real floating-point numbers; use cast")
 
 // Mistakes of C++ in the body of a function.

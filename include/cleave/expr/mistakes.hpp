@@ -15,8 +15,6 @@ namespace cleave { inline namespace v0 {
 namespace detail {
 
 template <class A>
-concept SymbolicOperand = Recorded<A> || Statement<A>;
-template <class A>
 inline constexpr bool is_operand = std::convertible_to<A, operand>;
 /// Operands of which one is a value, and the other no possible operand with it.
 template <class A, class B>
@@ -24,20 +22,14 @@ concept Mismatched = (Recorded<A> && !is_operand<B>) || (Recorded<B> && !is_oper
                      (Statement<A> && !Statement<B> && !Number<B> && !Recorded<B>) ||
                      (Statement<B> && !Statement<A> && !Number<A> && !Recorded<A>);
 
-/// A result of the right kind in place of an error.
-template <class A, class... B>
-constexpr auto mistaken(const A& a, const B&... b) {
-  if constexpr (Recorded<A> || (Recorded<B> || ...)) return reported_beside(a, b...);
-  else return absorbed_statement{};
-}
-
+template <text Name, class... A>
+inline constexpr auto not_standard = rejection<fault::standard_function, op_named<Name>, A...>;
 /// An operand given to a function of namespace std by mistake. It is converted, so that the library's own function,
 /// which is no template, is called if both are visible (`using std::sin; sin(x)`).
 struct standard_operand {
   value from{};
   constexpr standard_operand(const value& x) : from(x) {}
 };
-/// The same of a tensor or a statement.
 struct standard_tensor {
   template <Statement A>
   constexpr standard_tensor(const A&) {}
@@ -49,6 +41,22 @@ struct standard_second : standard_operand {
     requires std::is_arithmetic_v<T>
   constexpr standard_second(T) : standard_operand(value{}) {}
 };
+
+/// The result of a comparison with a dim, in a condition and in place of a size by name.
+struct compared_name {
+  constexpr operator bool() const { return false; }
+  constexpr operator named_size() const { return {}; }
+};
+/// The result of arithmetic with names: the first of two, which may stand where a dim does, or a number.
+template <class A, class B>
+constexpr auto first_name(const A& a, const B&) {
+  if constexpr (Name<A> && Name<B>) return a;
+  else return 0;
+}
+/// A number of C++ that cannot be a distance or a number of elements: those are whole, and have a sign. `-h` of an
+/// unsigned h is large.
+template <class N>
+concept NotWhole = std::floating_point<N> || (std::unsigned_integral<N> && sizeof(N) < 8);
 
 } // namespace detail
 
@@ -110,33 +118,26 @@ CLEAVE_NOT_COUNTED(++)
 CLEAVE_NOT_COUNTED(--)
 #undef CLEAVE_NOT_COUNTED
 
-#define CLEAVE_NO_NUMBER(sign)                                                   \
-  template <class A, class B>                                                    \
-    requires(detail::Name<A> && (std::is_arithmetic_v<B> || detail::Name<B>)) || \
-            (detail::Name<B> && std::is_arithmetic_v<A>)                         \
-  constexpr int operator sign(const A&, const B&) {                              \
-    return say(rejection<fault::dim_as_number, A, B>), 0;                        \
+#define CLEAVE_NO_NUMBER(sign, result)                                                     \
+  template <class A, class B>                                                              \
+    requires(detail::Name<A> && (std::is_arithmetic_v<B> || detail::Name<B>)) ||           \
+            (detail::Name<B> && std::is_arithmetic_v<A>)                                   \
+  constexpr auto operator sign([[maybe_unused]] const A& a, [[maybe_unused]] const B& b) { \
+    return say(rejection<fault::dim_as_number, A, B>), result;                             \
   }
-CLEAVE_NO_NUMBER(+)
-CLEAVE_NO_NUMBER(-)
-CLEAVE_NO_NUMBER(*)
-CLEAVE_NO_NUMBER(%)
-CLEAVE_NO_NUMBER(<)
-CLEAVE_NO_NUMBER(<=)
-CLEAVE_NO_NUMBER(>)
-CLEAVE_NO_NUMBER(>=)
+CLEAVE_NO_NUMBER(+, detail::first_name(a, b))
+CLEAVE_NO_NUMBER(-, detail::first_name(a, b))
+CLEAVE_NO_NUMBER(*, detail::first_name(a, b))
+CLEAVE_NO_NUMBER(%, detail::first_name(a, b))
+CLEAVE_NO_NUMBER(<, 0)
+CLEAVE_NO_NUMBER(<=, 0)
+CLEAVE_NO_NUMBER(>, 0)
+CLEAVE_NO_NUMBER(>=, 0)
 #undef CLEAVE_NO_NUMBER
 template <detail::Name A>
 constexpr int operator-(const A&) {
   return say(rejection<fault::dim_as_number, A>), 0;
 }
-namespace detail {
-/// The result of a comparison with a dim, in a condition and in place of a size by name.
-struct compared_name {
-  constexpr operator bool() const { return false; }
-  constexpr operator named_size() const { return {}; }
-};
-} // namespace detail
 template <detail::Name A, class B>
   requires(std::is_arithmetic_v<B> || detail::Name<B>)
 constexpr detail::compared_name operator==(const A&, const B&) {
@@ -160,33 +161,6 @@ CLEAVE_MISMATCHED(>=)
 CLEAVE_MISMATCHED(&)
 CLEAVE_MISMATCHED(|)
 #undef CLEAVE_MISMATCHED
-
-#define CLEAVE_NO_BRACES(name)                                                              \
-  template <detail::SymbolicOperand A>                                                      \
-  constexpr auto name(const A& a, std::initializer_list<dim_ref>) {                         \
-    return say(rejection<fault::dims_in_braces, op_named<#name>, A>), detail::mistaken(a);  \
-  }                                                                                         \
-  template <detail::SymbolicOperand A>                                                      \
-  constexpr auto name(const A& a, std::initializer_list<int>) {                             \
-    return say(rejection<fault::wrong_arguments, op_named<#name>, A>), detail::mistaken(a); \
-  }
-CLEAVE_NO_BRACES(sum)
-CLEAVE_NO_BRACES(mean)
-CLEAVE_NO_BRACES(max)
-CLEAVE_NO_BRACES(min)
-CLEAVE_NO_BRACES(broadcast)
-#undef CLEAVE_NO_BRACES
-template <detail::SymbolicOperand A, detail::SymbolicOperand B>
-constexpr auto dot(const A& a, const B& b, std::initializer_list<dim_ref>) {
-  return say(rejection<fault::dims_in_braces, op_named<"dot">, A, B>), detail::mistaken(a, b);
-}
-
-namespace detail {
-/// A number of C++ that cannot be a distance or a number of elements: those are whole, and have a sign. `-h` of an
-/// unsigned h is large.
-template <class N>
-concept NotWhole = std::floating_point<N> || (std::unsigned_integral<N> && sizeof(N) < 8);
-} // namespace detail
 
 // The results have a type, so that a test whether a call is possible does not compile the mistake.
 #define CLEAVE_NOT_WHOLE(name, ...)                                                                     \
@@ -259,16 +233,14 @@ constexpr auto cast(const A& a, const B&... b) {
 // function to write. Adding to namespace std is not portable by the letter of the standard; libraries of automatic
 // differentiation do the same, and a program without a mistake calls none of these.
 namespace std {
-#define CLEAVE_NOT_STANDARD(name)                                                                   \
-  template <class Once = void>                                                                      \
-  constexpr cleave::value name(cleave::detail::standard_operand x) {                                \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>), \
-           cleave::detail::reported(x.from);                                                        \
-  }                                                                                                 \
-  template <class Once = void>                                                                      \
-  constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor) {              \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>), \
-           cleave::detail::absorbed_statement{};                                                    \
+#define CLEAVE_NOT_STANDARD(name)                                                                \
+  template <class Once = void>                                                                   \
+  constexpr cleave::value name(cleave::detail::standard_operand x) {                             \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::reported(x.from);     \
+  }                                                                                              \
+  template <class Once = void>                                                                   \
+  constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor) {           \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::absorbed_statement{}; \
   }
 CLEAVE_NOT_STANDARD(abs)
 CLEAVE_NOT_STANDARD(fabs)
@@ -293,25 +265,21 @@ CLEAVE_NOT_STANDARD(imag)
 #define CLEAVE_NOT_STANDARD(name)                                                                     \
   template <class Once = void>                                                                        \
   constexpr cleave::value name(cleave::detail::standard_operand x, cleave::detail::standard_second) { \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
-           cleave::detail::reported(x.from);                                                          \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::reported(x.from);          \
   }                                                                                                   \
   template <class Once = void, class T>                                                               \
     requires is_arithmetic_v<T>                                                                       \
   constexpr cleave::value name(T, cleave::detail::standard_operand x) {                               \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
-           cleave::detail::reported(x.from);                                                          \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::reported(x.from);          \
   }                                                                                                   \
   template <class Once = void, class T>                                                               \
   constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor, const T&) {      \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
-           cleave::detail::absorbed_statement{};                                                      \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::absorbed_statement{};      \
   }                                                                                                   \
   template <class Once = void, class T>                                                               \
     requires is_arithmetic_v<T>                                                                       \
   constexpr cleave::detail::absorbed_statement name(T, cleave::detail::standard_tensor) {             \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, Once>),   \
-           cleave::detail::absorbed_statement{};                                                      \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::absorbed_statement{};      \
   }
 CLEAVE_NOT_STANDARD(pow)
 CLEAVE_NOT_STANDARD(fmod)
@@ -324,40 +292,43 @@ CLEAVE_NOT_STANDARD(fmin)
 #define CLEAVE_NOT_STANDARD(name)                                                                                    \
   template <same_as<cleave::value> V>                                                                                \
   constexpr const V& name(const V& x, const V&) {                                                                    \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, V>),                     \
-           static_cast<void>(cleave::detail::reported(x)), x;                                                        \
+    return say(cleave::detail::not_standard<#name, V>), static_cast<void>(cleave::detail::reported(x)), x;           \
+  }                                                                                                                  \
+  template <same_as<cleave::value> V>                                                                                \
+  constexpr V name(initializer_list<V> all) {                                                                        \
+    return say(cleave::detail::not_standard<#name, V, int>), cleave::detail::reported(*all.begin());                 \
   }                                                                                                                  \
   template <class A, class B>                                                                                        \
     requires((same_as<A, cleave::value> && is_arithmetic_v<B>) || (same_as<B, cleave::value> && is_arithmetic_v<A>)) \
   constexpr cleave::value name(const A& x, const B& y) {                                                             \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, A, B>),                  \
-           cleave::detail::reported_beside(x, y);                                                                    \
+    return say(cleave::detail::not_standard<#name, A, B>), cleave::detail::reported_beside(x, y);                    \
   }                                                                                                                  \
   template <cleave::Statement V>                                                                                     \
   constexpr cleave::detail::absorbed_statement name(const V&, const V&) {                                            \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, V>),                     \
-           cleave::detail::absorbed_statement{};                                                                     \
+    return say(cleave::detail::not_standard<#name, V>), cleave::detail::absorbed_statement{};                        \
   }                                                                                                                  \
   template <class A, class B>                                                                                        \
     requires(!same_as<A, B> && ((cleave::Statement<A> && (cleave::Statement<B> || is_arithmetic_v<B>)) ||            \
                                 (cleave::Statement<B> && is_arithmetic_v<A>)))                                       \
   constexpr cleave::detail::absorbed_statement name(const A&, const B&) {                                            \
-    return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<#name>, A, B>),                  \
-           cleave::detail::absorbed_statement{};                                                                     \
+    return say(cleave::detail::not_standard<#name, A, B>), cleave::detail::absorbed_statement{};                     \
   }
 CLEAVE_NOT_STANDARD(max)
 CLEAVE_NOT_STANDARD(min)
 #undef CLEAVE_NOT_STANDARD
 template <same_as<cleave::value> V>
 constexpr const V& clamp(const V& x, const V&, const V&) {
-  return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<"clamp">, V>),
-         static_cast<void>(cleave::detail::reported(x)), x;
+  return say(cleave::detail::not_standard<"clamp", V>), static_cast<void>(cleave::detail::reported(x)), x;
+}
+template <same_as<cleave::value> V, class L, class H>
+  requires(!same_as<L, V> || !same_as<H, V>)
+constexpr cleave::value clamp(const V& x, const L&, const H&) {
+  return say(cleave::detail::not_standard<"clamp", V, L, H>), cleave::detail::reported(x);
 }
 template <class Once = void>
 constexpr cleave::value fma(cleave::detail::standard_operand x, cleave::detail::standard_second,
                             cleave::detail::standard_second) {
-  return say(cleave::rejection<cleave::fault::standard_function, cleave::op_named<"fma">, Once>),
-         cleave::detail::reported(x.from);
+  return say(cleave::detail::not_standard<"fma", Once>), cleave::detail::reported(x.from);
 }
 template <cleave::Statement A, cleave::Statement B>
   requires(!same_as<A, B>)

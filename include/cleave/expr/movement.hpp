@@ -249,16 +249,13 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
 }
 CLEAVE_LIFT(concat)
 /// A mistake: operands are no list. Fault: dims_in_braces.
-template <class D>
-  requires std::convertible_to<const D&, dim_ref>
+template <std::convertible_to<dim_ref> D>
 constexpr value concat(std::initializer_list<value> all, const D&) {
-  return say(rejection<fault::dims_in_braces, op_named<"concat">, D>), detail::reported(*all.begin());
+  return say(detail::braces<"concat", D>), detail::reported(*all.begin());
 }
-/// The same of tensors.
-template <class D>
-  requires std::convertible_to<const D&, dim_ref>
+template <std::convertible_to<dim_ref> D>
 constexpr detail::absorbed_statement concat(std::initializer_list<detail::standard_tensor>, const D&) {
-  return say(rejection<fault::dims_in_braces, op_named<"concat">, D>), detail::absorbed_statement{};
+  return say(detail::braces<"concat", D>), detail::absorbed_statement{};
 }
 
 /// The elements that each index sees around it; see `window`. Up to three dims at once, corners included. The new dims
@@ -408,8 +405,12 @@ constexpr value stack(dim_operand to, const X&... x) {
 /// A mistake: the new dim is missing.
 template <Recorded First, class... Rest>
 constexpr value stack(const First& first, const Rest&... rest) {
-  say(rejection<fault::wrong_arguments, op_named<"stack">, First, Rest...>);
-  return detail::reported_beside(first, rest...);
+  return say(detail::misused<"stack", First, Rest...>), detail::reported_beside(first, rest...);
+}
+/// A mistake, as in `concat`.
+template <std::convertible_to<dim_ref> D>
+constexpr value stack(std::initializer_list<value> all, const D&) {
+  return say(detail::braces<"stack", D>), detail::reported(*all.begin());
 }
 template <Dim D, class... A>
   requires(Statement<A> || ...)

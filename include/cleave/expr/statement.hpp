@@ -7,6 +7,8 @@
 #include <cleave/record/value.hpp>
 #include <cleave/type/abstract.hpp>
 
+#include <initializer_list>
+
 namespace cleave { inline namespace v0 {
 
 template <class F, class... Args>
@@ -259,6 +261,10 @@ inline constexpr fault misuse<op_named<"max">, A, B> =
     std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;
 template <class A, class B>
 inline constexpr fault misuse<op_named<"min">, A, B> = misuse<op_named<"max">, A, B>;
+template <text Name, class... A>
+inline constexpr auto misused = rejection<misuse<op_named<Name>, A...>, op_named<Name>, A...>;
+template <text Name, class... A>
+inline constexpr auto braces = rejection<fault::dims_in_braces, op_named<Name>, A...>;
 /// A value in place of the result of an operation that has been refused.
 template <class... A>
 constexpr refused_result<A...> reported_beside(const A&... args) {
@@ -277,6 +283,20 @@ constexpr refused_result<A...> reported_beside(const A&... args) {
 
 /// In place of a statement that has been refused: assigning it does nothing.
 struct absorbed_statement {};
+template <class A>
+concept SymbolicOperand = Recorded<A> || Statement<A>;
+/// A result of the right kind in place of an error.
+template <class A, class... B>
+constexpr auto mistaken(const A& a, const B&... b) {
+  if constexpr (Recorded<A> || (Recorded<B> || ...)) return reported_beside(a, b...);
+  else return absorbed_statement{};
+}
+/// A dim or a number in braces, which no function takes.
+struct listed {
+  template <class T>
+    requires(Name<T> || std::integral<T>)
+  constexpr listed(const T&) {}
+};
 
 /// The body of the function that a statement records: takes the leaves, records the tree.
 template <class E>
@@ -317,13 +337,19 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
     return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },      \
                                            args...);                                                                 \
   }                                                                                                                  \
+  template <cleave::detail::SymbolicOperand A>                                                                       \
+  constexpr auto name(const A& a, std::initializer_list<cleave::detail::listed>) {                                   \
+    return say(cleave::detail::braces<#name, A>), cleave::detail::mistaken(a);                                       \
+  }                                                                                                                  \
+  template <cleave::detail::SymbolicOperand A, class B>                                                              \
+  constexpr auto name(const A& a, const B& b, std::initializer_list<cleave::detail::listed>) {                       \
+    return say(cleave::detail::braces<#name, A, B>), cleave::detail::mistaken(a, b);                                 \
+  }                                                                                                                  \
   template <class... A>                                                                                              \
     requires(cleave::detail::NamesAlone<A...> ||                                                                     \
              ((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); })) \
   constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                            \
-    using op = cleave::op_named<#name>;                                                                              \
-    say(cleave::rejection<cleave::detail::misuse<op, A...>, op, A...>);                                              \
-    return cleave::detail::reported_beside(args...);                                                                 \
+    return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);                      \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
 #define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                    \
@@ -332,6 +358,13 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
   constexpr auto name(const A&... args) {                                                                  \
     return cleave::detail::make_expression(                                                                \
         [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...); \
+  }                                                                                                        \
+  template <parameter, class... A>                                                                         \
+    requires(cleave::detail::NamesAlone<A...> ||                                                           \
+             ((cleave::Recorded<A> || ...) &&                                                              \
+              !requires(const A&... x) { name<argument>(cleave::detail::as_operand(x)...); }))             \
+  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                  \
+    return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);            \
   }
 /// The same for functions of a key, which may be a number alone.
 #define CLEAVE_LIFT_OF_KEY(name)                                                                                     \

@@ -187,6 +187,8 @@ constexpr value attention_scores(const value& q, const value& k, const attention
     scores = scores + in_type(of_pairs(s.bias, cast(at, numbers), cast(from, numbers)), numbers);
   }
   if constexpr (std::same_as<decltype(s.mask), no_mask>) return scores;
+  else if constexpr (std::is_arithmetic_v<decltype(s.mask)>) // `true` for `causal{}`
+    return in.fail(fault::wrong_arguments, "attention", in.at(scores).where);
   else return select(of_pairs(s.mask, at, from), scores, very_low(element_in(scores)));
 }
 

@@ -34,6 +34,7 @@ constexpr value cross_entropy_of(const operand& scores, const operand& labels, d
   recorder& in = *s.in;
   const value of = in.index_of(labels, "cross_entropy");
   const int classes = in.dim(vocabulary, "cross_entropy", scores.where);
+  if (!(smoothing >= 0 && smoothing <= 1)) return in.fail(fault::not_a_probability, "cross_entropy", scores.where);
   if (!of.ok() || classes < 0) return in.missing("cross_entropy", labels.where);
   const dim_set asked = in.at(s).type.set().without(classes), given = in.at(of).type.set();
   if (!is_integer(in.at(of).type.element)) return in.fail(fault::not_an_index, "cross_entropy", labels.where);
@@ -62,7 +63,7 @@ constexpr value cross_entropy_of(const operand& scores, const operand& labels, d
 /// and so is its gradient, also if the scores are infinite or NaN: `cross_entropy(scores, labels, word, ignore{-100})`.
 /// `weighted_mean` is the mean over the others. Any other label outside the vocabulary is a mistake: its loss is the
 /// logsumexp of the scores, which pushes all of them down. Checked mode names it. Faults: not_an_index,
-/// label_dims_differ, dim_missing.
+/// label_dims_differ, dim_missing, not_a_probability.
 constexpr value cross_entropy(operand scores, operand labels, dim_ref vocabulary, double smoothing = 0) {
   return detail::cross_entropy_of(scores, labels, vocabulary, smoothing, nullptr);
 }

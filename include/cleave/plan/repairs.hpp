@@ -68,7 +68,7 @@ class repair_search {
     indexed_vector<value> args;
     for (int k = 0; k < n.arity; ++k) args.push_back(in.input(operand_of(n, k).type.element, spec_of(n, k)));
     if (widened >= 0) args[as_size(widened)] = in.broadcast(args[as_size(widened)], dims, n.where);
-    static_cast<void>(in.elementwise(n.code, args, n.where));
+    static_cast<void>(in.elementwise(n.code, args, n.where, element::none, false, n.user));
     return in.made().found.ok();
   }
   constexpr spec spec_of(const node& n, int k) const {
