@@ -144,7 +144,8 @@ def accuracy() -> list[str]:
              "",
              wrapped("Composed functions keep these errors, with three exceptions. `logsumexp`, `log_softmax` and `cross_entropy` are rounded at the "
                      "size of the largest score, and this error of logsumexp is the relative error of its gradient: 3e-5 for float scores of 1000. "
-                     "Activations of minus infinity, such as `gelu` and `nn::silu`, are NaN, as in JAX and PyTorch. The squares of gradients above 1e19 "
+                     "JAX subtracts the maximum first, which needs one more reduction. Activations of minus infinity, such as `gelu` and `nn::silu`, "
+                     "are NaN as in JAX, and so are slopes of `nn::silu` at both infinities. The squares of gradients above 1e19 "
                      "are infinite in float, so that `optim::clip_by_global_norm` makes all of these 0."),
              "", "| function | of | where | float | double |", "|---|---|---|---|---|"]
     rows: dict[tuple[str, str, str, str], dict[str, str]] = {}
