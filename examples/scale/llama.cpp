@@ -6,6 +6,7 @@
 // tensors, and long sequences over those of an axis of their own. Published: the dense models among the measurements
 // of SimuMax (see NOTICE). The last run is the whole 405B on 1,048,576 devices, and was never made.
 
+#include "b200_node.hpp"
 #include "published.hpp"
 #include "training.hpp"
 
@@ -80,23 +81,6 @@ const cleave::study& training_step() {
   return recorded;
 }
 
-/// The node of the runs, which did not overlap communication with computation. The rates are those that SimuMax's
-/// authors measured of single kernels and collectives on it (configs/system/b200_bf16_ceperm.json of its repository):
-/// the parts of the peak that products reach, of the memory's bandwidth that passes do, and of 900 GB/s that
-/// all-gathers do. Attention was FlashAttention's, for heads of up to 256 features (Dao 2023, arXiv 2307.08691). Their
-/// times of its kernels grow with the heads, from 16 to 128 of them, by 1.11 of the peak forward and 0.68 backward, if
-/// masked scores are counted and those that are computed again are not: 0.78 of both.
-constexpr cleave::machine node = [] {
-  cleave::machine m = cleave::machines::b200.without_overlap();
-  m.efficiency = 0.488;
-  m.half_width = 0;
-  m.memory_efficiency = 0.666;
-  m.every_axis.bandwidth = 0.6735 * 900e9;
-  m.fused_features = 256;
-  m.fused_efficiency = 0.78;
-  return m;
-}();
-
 /// The sizes of a model, and the names of its runs.
 struct model_sizes {
   const char* name;
@@ -115,7 +99,7 @@ published::run run(const std::string& name, const model_sizes& m, const devices&
           {layer = m.layers / n.p, stage = n.p, batch = n.d, position = length, source = length,
            microbatch = microbatches, embed = m.width, hidden = m.inner, heads = 8, group = m.queries / 8, head = 128,
            vocabulary = 128256, pipe = n.p, data = n.d, context = n.c, tensor_axis = n.t},
-          node,
+          b200_node::machine,
           seconds,
           collectives};
 }

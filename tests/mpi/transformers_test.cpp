@@ -115,10 +115,11 @@ TEST(transformers, attention_of_16_bits_in_many_blocks) {
   }
 }
 
-constexpr auto experts = cleave::value_and_grad<0, 1, 2, 3>(
-    cleave::function([](auto x, auto router, auto up, auto down) {
+template <auto How>
+constexpr auto experts =
+    cleave::value_and_grad<0, 1, 2, 3>(cleave::function([](auto x, auto router, auto up, auto down) {
       const auto moe = cleave::nn::mixture_of_experts(
-          x, router, {position, embed, expert, capacity}, cleave::nn::experts_per_token::two,
+          x, router, {position, embed, expert, capacity}, How,
           [&](const cleave::value& sent) { return dot(tanh(dot(sent, up, embed)), down, hidden); },
           [](const cleave::value& v) { return constrain(v, mesh(expert / ay, batch / ax)); });
       return sum(moe.mixed * moe.mixed) + 0.1 * moe.load_balancing_loss;
@@ -134,7 +135,9 @@ TEST(transformers, mixture_of_experts) {
     support::fill(router, 0.6);
     support::fill(up, 1.3);
     support::fill(down, 2.1);
-    support::check(experts, std::tie(loss, dx, drouter, dup, ddown), x, router, up, down);
+    support::check(experts<cleave::nn::experts_per_token::two>, std::tie(loss, dx, drouter, dup, ddown), x, router, up,
+                   down);
+    support::check(experts<cleave::dim<"choice", 3>{}>, std::tie(loss, dx, drouter, dup, ddown), x, router, up, down);
   }
 }
 

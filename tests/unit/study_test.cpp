@@ -155,6 +155,15 @@ TEST(study, times_a_product_and_its_collective) {
   wide.half_width = 32;
   EXPECT_DOUBLE_EQ(cleave::predict(p, wide, {batch = 64, embed = 32, hidden = 128, data = 2, model = 4}).products,
                    2 * t.products);
+  // A batch of products may have a half width of its own.
+  wide.half_width_of_batches = 96;
+  EXPECT_DOUBLE_EQ(cleave::predict(p, wide, {batch = 64, embed = 32, hidden = 128, data = 2, model = 4}).products,
+                   2 * t.products);
+  const auto of_each = cleave::study::of<cleave::abstract<float, mesh(layer, batch, hidden)>(
+      cleave::abstract<float, mesh(layer, batch, embed)>, cleave::abstract<float, mesh(layer, embed, hidden)>)>(
+      cleave::function([](auto x, auto w) { return dot(x, w, embed); }));
+  const auto six = of_each.plan({batch = 64, embed = 32, hidden = 128, data = 1, model = 1});
+  EXPECT_DOUBLE_EQ(six.predict(wide).products, 4 * six.predict(simple).products);
 }
 
 TEST(study, times_links_of_every_shape) {

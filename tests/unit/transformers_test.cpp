@@ -612,7 +612,8 @@ TEST(MixtureOfExperts, SaysHowUnevenlyExpertsAreUsed) {
 
 TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
   // With scores in thousands the softmax is saturated: all experts but the first have the probability 0.
-  for (const auto& [two, scale] : {std::pair(false, 1.0), std::pair(true, 1.0), std::pair(true, 5000.0)}) {
+  for (const auto& [count, scale] :
+       {std::pair(1u, 1.0), std::pair(2u, 1.0), std::pair(2u, 5000.0), std::pair(3u, 1.0), std::pair(3u, 5000.0)}) {
     const std::vector<size_of_dim> sizes{{"batch", 3}, {"token", 6}, {"expert", 4}, {"embed", 2}, {"hidden", 3}};
     const layer experts{"experts",
                         sizes,
@@ -620,20 +621,23 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
                          {{"embed", "expert"}},
                          {{"expert", "embed", "hidden"}},
                          {{"expert", "hidden", "embed"}}},
-                        [two = two, scale = scale](auto a) {
-                          return nn::mixture_of_experts(
-                                     a[0], a[1] * scale,
-                                     {dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}},
-                                     two ? nn::experts_per_token::two : nn::experts_per_token::one,
-                                     [&](const value& sent) { return dot(tanh(dot(sent, a[2], embed)), a[3], hidden); },
-                                     [](const value& v) { return v; })
-                              .mixed;
+                        [count = count, scale = scale](auto a) {
+                          const nn::moe_dims d{dim_ref{"token"}, embed, dim_ref{"expert"}, dim_ref{"capacity", 2}};
+                          const auto apply = [&](const value& sent) {
+                            return dot(tanh(dot(sent, a[2], embed)), a[3], hidden);
+                          };
+                          const auto pin = [](const value& v) { return v; };
+                          const value router = a[1] * scale;
+                          if (count == 3)
+                            return nn::mixture_of_experts(a[0], router, d, dim_ref{"choice", 3}, apply, pin).mixed;
+                          const auto how = count == 2 ? nn::experts_per_token::two : nn::experts_per_token::one;
+                          return nn::mixture_of_experts(a[0], router, d, how, apply, pin).mixed;
                         },
-                        [two = two, scale = scale](auto a) {
+                        [count = count, scale = scale](auto a) {
                           std::vector<double> out(a[0].data.size(), 0);
                           for (std::size_t b = 0; b < 3; ++b) {
-                            std::array<std::array<std::size_t, 2>, 6> chosen{};
-                            std::array<std::array<double, 2>, 6> gate{};
+                            std::array<std::array<std::size_t, 3>, 6> chosen{};
+                            std::array<std::array<double, 3>, 6> gate{};
                             for (std::size_t t = 0; t < 6; ++t) {
                               std::array<double, 4> scores{};
                               for (std::size_t x = 0; x < 4; ++x)
@@ -642,19 +646,17 @@ TEST(MixtureOfExperts, SendsEachTokenToTheExpertsThatItLikes) {
                               double total = 0;
                               const double most = *std::max_element(scores.begin(), scores.end());
                               for (const double score : scores) total += std::exp(score - most);
-                              for (std::size_t c = 0; c < 2; ++c) {
+                              for (std::size_t c = 0; c < count; ++c) {
                                 const auto best = std::max_element(scores.begin(), scores.end());
                                 chosen[t][c] = static_cast<std::size_t>(best - scores.begin());
                                 gate[t][c] = std::exp(*best - most) / total;
                                 *best = -std::numeric_limits<double>::infinity();
                               }
-                              if (two) {
-                                const double both = gate[t][0] + gate[t][1];
-                                gate[t] = {gate[t][0] / both, gate[t][1] / both};
-                              }
+                              const double all = gate[t][0] + gate[t][1] + gate[t][2];
+                              for (double& g : gate[t]) g /= count > 1 ? all : 1;
                             }
                             std::array<int, 4> used{};
-                            for (std::size_t c = 0; c < (two ? 2u : 1u); ++c)
+                            for (std::size_t c = 0; c < count; ++c)
                               for (std::size_t t = 0; t < 6; ++t) {
                                 const std::size_t x = chosen[t][c];
                                 if (used[x]++ >= 2) continue;

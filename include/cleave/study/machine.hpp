@@ -54,8 +54,9 @@ struct machine {
   std::string_view source{};
   /// Peak operations a second of products, by the size of an element in bytes: up to 2, 4, and 8.
   double flops_of_2 = 1e12, flops_of_4 = 1e12, flops_of_8 = 5e11;
-  /// A product whose least extent is w on a device reaches `efficiency * w / (w + half_width)` of the peak.
-  double efficiency = 0.85, half_width = 0;
+  /// A product whose least extent is w on a device reaches `efficiency * w / (w + half_width)` of the peak; those of a
+  /// batch, as of experts, with a half width of their own, if it is larger.
+  double efficiency = 0.85, half_width = 0, half_width_of_batches = 0;
   /// Bytes a second of a device's memory, and the part of them that a pass reaches.
   double memory_bandwidth = 1e11, memory_efficiency = 0.8;
   /// Seconds to start a pass or a product.
@@ -109,9 +110,9 @@ struct machine {
   constexpr double peak(element e) const {
     return size_of(e) <= 2 ? flops_of_2 : size_of(e) <= 4 ? flops_of_4 : flops_of_8;
   }
-  /// Operations a second of a product whose least extent on a device is `width`.
-  constexpr double product_rate(element e, double width) const {
-    return peak(e) * efficiency * width / (width + half_width);
+  /// Operations a second of a product, or of a batch of them, whose least extent on a device is `width`.
+  constexpr double product_rate(element e, double width, bool batch) const {
+    return peak(e) * efficiency * width / (width + (batch ? std::max(half_width, half_width_of_batches) : half_width));
   }
   constexpr double memory_rate() const { return memory_bandwidth * memory_efficiency; }
 };

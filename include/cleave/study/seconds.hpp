@@ -233,8 +233,9 @@ class clocks {
       // Fused attention has 16-bit operands, and casts the values that it keeps on the chip.
       const bool fused = on_chip_[s.out] || on_chip_[s.in[0]] || on_chip_[s.in[1]];
       const element e = fused ? element::bf16 : p_.buffers[s.in[0]].type.element;
-      const double rate = fused && m_.fused_efficiency > 0 ? m_.peak(e) * m_.fused_efficiency
-                                                           : m_.product_rate(e, width);
+      const double rate = fused && m_.fused_efficiency > 0
+                              ? m_.peak(e) * m_.fused_efficiency
+                              : m_.product_rate(e, width, local_extent(p_, s, s.batch, at_) > 1);
       const double seconds = std::max(flops / rate, bytes / m_.memory_rate()) + m_.launch;
       all_.flops += iterations() * flops;
       all_.at_peak += iterations() * flops / m_.peak(e);
