@@ -42,13 +42,20 @@ endfunction()
 # eight ranks took 590 s, alone 66 s.) Tests that measure times are RUN_SERIAL, and say so themselves.
 # cleave_add_mpi_test(<name> <program> <ranks> [<arguments>...])
 function(cleave_add_mpi_test name program ranks)
-  cleave_mpi_command(mpirun ${ranks})
-  add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 1800)
+  cleave_add_short_mpi_test(${name} ${program} ${ranks} ${ARGN})
   if(ranks GREATER 1)
     math(EXPR cost "500 + ${ranks}")
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ranks PROCESSORS ${ranks} COST ${cost})
   endif()
+endfunction()
+
+# The same for a test of a few seconds, of which the launcher sleeps a part: so two of four ranks run at a time, or four of two, and other
+# tests at the same time.
+function(cleave_add_short_mpi_test name program ranks)
+  cleave_mpi_command(mpirun ${ranks})
+  add_test(NAME ${name} COMMAND ${mpirun} $<TARGET_FILE:${program}> ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  math(EXPR slots "(${ranks} + 1) / 2")
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${CLEAVE_RUN_ENVIRONMENT}" TIMEOUT 1800 PROCESSORS ${slots})
 endfunction()
 
 # Registers a test whose exit status and words both count, through tests/expect.py: EXIT is zero, or fault for a status that the program
