@@ -233,4 +233,251 @@ TEST(ghosts, of_ranks_without_elements) {
   }
 }
 
+// Tensors that keep their halos. Grids communicate by MPI alone, whose messages are counted.
+
+/// Messages that all devices send in a call, and the bytes that arrive at the busiest one.
+struct traffic {
+  std::int64_t messages, bytes;
+  friend bool operator==(const traffic&, const traffic&) = default;
+};
+template <class F>
+traffic traffic_of(const F& call) {
+  support::reset_charges();
+  call();
+  const std::int64_t messages = support::sent_messages(), bytes = support::charged_bytes();
+  std::int64_t all = 0;
+  MPI_Allreduce(&messages, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  return {all, support::over_ranks(bytes)};
+}
+constexpr traffic nothing{0, 0};
+
+constexpr cleave::function mean([](auto u) {
+  return 0.25 * (shift(u, row, 1) + shift(u, row, -1) + shift(u, col, 1) + shift(u, col, -1));
+});
+constexpr cleave::function difference_of_rows([](auto u) { return shift(u, row, 1) - u; });
+constexpr cleave::function corners([](auto u) { return shift(shift(u, row, 1), col, 1) - u; });
+constexpr cleave::function mean_mirrored([](auto u) {
+  using enum cleave::border;
+  return 0.5 * (shift(u, row, 1, reflect) + shift(u, row, -1, reflect));
+});
+constexpr cleave::function wide([](auto u) { return shift(u, row, 2) - shift(u, col, -2); });
+/// Reads the halos of both.
+constexpr cleave::function product([](auto u, auto v) {
+  return shift(u, row, 1) * shift(v, row, 1) + shift(u, col, -1) * shift(v, col, -1);
+});
+
+struct kept {
+  std::array<std::int64_t, 2> extents;
+  field u, a, b, c, other;
+
+  explicit kept(const cleave::grid& on, std::array<std::int64_t, 2> all = {22, 18})
+      : extents(all), u(on, all, cleave::kept_halo{1, 1}), a(on, all), b(on, all), c(on, all),
+        other(on, all, cleave::kept_halo{1, 1}) {
+    write();
+  }
+  void write() {
+    u.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+    a.fill_by([](const auto& at) { return wave(at[0], at[1]); });
+  }
+  /// The traffic of a call on the tensor that keeps its halo, whose values and elements are those of a tensor without.
+  template <class F>
+  traffic of(const F& f) {
+    bind(f);
+    b = f(a);
+    const traffic t = traffic_of([&] { c = f(u); });
+    EXPECT_TRUE(same_bits(b, c) && same_bits(u, a));
+    return t;
+  }
+  /// Devices agree on the memory of a plan when they bind it.
+  template <class F>
+  void bind(const F& f) {
+    c = f(other);
+    other.release_halo();
+    c = f(other);
+    other.keep_halo();
+  }
+  template <class F>
+  traffic without(const F& f) {
+    b = f(a);
+    return traffic_of([&] { b = f(a); });
+  }
+};
+
+TEST(kept_halos, are_exchanged_once) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh))
+    for (const std::array<std::int64_t, 2> extents : {std::array<std::int64_t, 2>{22, 18}, {3, 17}}) {
+      kept k(g, extents);
+      const traffic all = k.without(mean);
+      EXPECT_EQ(k.of(mean), all);
+      EXPECT_EQ(k.of(mean), nothing);
+      EXPECT_FALSE(k.u.was_copied());
+      // Less of it is there too; corners are not, nor other elements beyond the border.
+      EXPECT_EQ(k.of(difference_of_rows), nothing);
+      EXPECT_EQ(k.of(corners), k.without(corners));
+      EXPECT_EQ(k.of(corners), nothing);
+      EXPECT_EQ(k.of(mean), all);
+      EXPECT_EQ(k.of(mean_mirrored), k.without(mean_mirrored));
+      EXPECT_EQ(k.of(mean_mirrored), nothing);
+      EXPECT_EQ(k.of(mean), all);
+      // What has no room in the ghosts leaves them alone.
+      EXPECT_EQ(k.of(wide), k.without(wide));
+      EXPECT_EQ(k.of(wide), k.without(wide));
+      EXPECT_EQ(k.of(mean), nothing);
+    }
+}
+
+TEST(kept_halos, are_stale_after_each_kind_of_write) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    kept k(g);
+    const traffic all = k.without(mean);
+    const auto expect_stale = [&](const char* how, const auto& write) {
+      EXPECT_EQ(k.of(mean), nothing) << how;
+      write(k.u), write(k.a);
+      EXPECT_EQ(k.of(mean), all) << how;
+    };
+    EXPECT_EQ(k.of(mean), all);
+    expect_stale("a result", [&](field& x) { x = 2.0 * x; });
+    expect_stale("a result that is the argument", [&](field& x) { x = mean(x); });
+    expect_stale("into", [&](field& x) { mean(k.b).into(x); });
+    expect_stale("fill", [&](field& x) { x.fill(3); });
+    expect_stale("fill_by", [&](field& x) { x.fill_by([](const auto& at) { return wave(at[1], at[0]); }); });
+    expect_stale("a copy", [&](field& x) { x = k.b; });
+    expect_stale("a number", [&](field& x) { x = 1.5; });
+    expect_stale("an alias", [&](field& x) { x.alias() = 0.5 * x; });
+    expect_stale("another layout", [&](field& x) { x = slab(2.0 * k.b); });
+    expect_stale("a View", [&](field& x) {
+      x.release_halo();
+      Kokkos::deep_copy(x.strided_view(), 4.5);
+      if (&x == &k.u) x.keep_halo();
+    });
+    // Reading changes nothing.
+    EXPECT_EQ(k.of(mean), nothing);
+    const auto global = k.u.to_global();
+    field copy(k.u);
+    EXPECT_EQ(k.of(mean), nothing);
+    // A released tensor exchanges in each call.
+    k.u.release_halo();
+    EXPECT_EQ(k.of(mean), all);
+    EXPECT_EQ(k.of(mean), all);
+  }
+}
+
+TEST(kept_halos, move_with_the_elements) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    kept k(g);
+    field other(g, k.extents, cleave::kept_halo{1, 1});
+    k.of(mean);
+    std::swap(k.u, other);
+    EXPECT_EQ(traffic_of([&] { k.c = mean(other); }), nothing);
+    std::swap(k.u, other);
+    EXPECT_EQ(k.of(mean), nothing);
+    const field alias = k.u.alias();
+    EXPECT_EQ(traffic_of([&] { k.c = mean(alias); }), nothing);
+  }
+}
+
+// Of exchanges that share messages those are left out whose elements are there.
+TEST(kept_halos, leave_the_messages_to_others) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    kept k(g), other(g);
+    const auto expect = [&](const traffic& t, bool u, bool v) {
+      k.c = product(k.a, other.a);
+      const traffic found = traffic_of([&] { k.b = product(k.u, other.u); });
+      EXPECT_EQ(found.messages, t.messages) << u << v;
+      EXPECT_EQ(found.bytes, u && v ? t.bytes : (u ? t.bytes / 2 : 0) + (v ? t.bytes / 2 : 0)) << u << v;
+      EXPECT_TRUE(same_bits(k.b, k.c));
+    };
+    k.b = product(k.other, other.other);
+    k.b = product(k.a, other.a);
+    const traffic all = traffic_of([&] { k.b = product(k.a, other.a); });
+    expect(all, true, true);
+    expect(nothing, false, false);
+    for (int times = 0; times < 2; ++times) {
+      k.u.fill(times), k.a.fill(times);
+      expect(all, true, false);
+      other.u.fill(times), other.a.fill(times);
+      expect(all, false, true);
+      expect(nothing, false, false);
+    }
+  }
+}
+
+TEST(kept_halos, of_views) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    const ghosted<field> u(g, {16, 24}, {1, 2});
+    field a(g, {16, 24}), b(g, {16, 24});
+    const auto& f = star<cleave::border::edge>;
+    const auto call = [&] { b = f(u.shard); };
+    u.shard.fill(2);
+    call();
+    const traffic all = traffic_of(call);
+    EXPECT_EQ(traffic_of(call), all) << "the View may have been written";
+    u.shard.keep_halo();
+    call();
+    u.shard.fill(3);
+    EXPECT_EQ(traffic_of(call), all);
+    EXPECT_EQ(traffic_of(call), nothing);
+    EXPECT_THROW(a.keep_halo(), cleave::view_error);
+  }
+}
+
+TEST(kept_halos, refuse_views_and_wrong_widths) {
+  const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks(), 1});
+  field u(g, {20, 6}, cleave::kept_halo{1, 1});
+  EXPECT_THROW((void)u.data(), cleave::view_error);
+  EXPECT_THROW((void)u.strided_view(), cleave::view_error);
+  u.release_halo();
+  EXPECT_NE(u.data(), nullptr);
+  try {
+    field(g, {20, 6}, cleave::kept_halo{1, -2});
+    ADD_FAILURE() << "widths below 0";
+  } catch (const cleave::view_error& e) {
+    EXPECT_NE(std::string(e.what()).find("-2 ghosts"), std::string::npos) << e.what();
+  }
+  const field none(g, {20, 6}, cleave::kept_halo{0, 0});
+  EXPECT_EQ(static_cast<std::int64_t>(none.view().size()), none.local_size());
+}
+
+// Gradients read the halos of cotangents, and the primal's own.
+constexpr cleave::function loss([](auto u) { return sum(mean(u) * mean(u)); });
+TEST(kept_halos, gradients) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    kept k(g);
+    k.of(mean);
+    k.b = cleave::grad(loss)(k.a);
+    k.c = cleave::grad(loss)(k.u);
+    EXPECT_TRUE(same_bits(k.b, k.c));
+    EXPECT_EQ(k.of(mean), nothing);
+  }
+}
+
+// In checked mode a write by some devices is an error; other calls are right.
+TEST(kept_halos, checked_mode) {
+  const support::only_mpi alone;
+  for (const cleave::grid& g : support::grids(mesh)) {
+    g.check({.calls = true});
+    kept k(g);
+    k.of(mean);
+    k.of(mean);
+    const auto write_on_some = [&] {
+      if (support::rank() == 0) k.u.fill(1);
+      k.b = mean(k.u);
+    };
+    if (support::ranks() > 1) {
+      EXPECT_THROW(write_on_some(), cleave::agreement_error);
+    }
+    k.write();
+    k.of(mean);
+    g.check({});
+    EXPECT_EQ(k.of(mean), k.without(mean));
+    EXPECT_EQ(k.of(mean), nothing);
+  }
+}
+
 } // namespace CLEAVE_SOURCE

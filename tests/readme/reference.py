@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 # The chapters: a title, an introduction, and the headers. A header stands alone, or with the names that are public in it.
 CHAPTERS = [
-    ("Tensors and grids", "", ["tensor/tensor.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), ("watch/calls.hpp", ["print_calls"]), "tensor/copy.hpp", "redistribute/bridge.hpp", "redistribute/distributions.hpp", "redistribute/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
+    ("Tensors and grids", "", ["tensor/tensor.hpp", "tensor/ghosts.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), ("watch/calls.hpp", ["print_calls"]), "tensor/copy.hpp", "redistribute/bridge.hpp", "redistribute/distributions.hpp", "redistribute/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
     ("Meshes, dims and layouts", "", [("mesh/mesh_value.hpp", ["axis", "MeshAxis", "dynamic", "named_size"]), ("mesh/axis_list.hpp", ["max_axes"]),
                                       "layout/sharding.hpp", ("layout/layout.hpp", ["dim_ref", "spec", "max_rank", "reduction"]),

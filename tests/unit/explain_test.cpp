@@ -118,8 +118,8 @@ TEST(Explain, ShowsEachValueOfExchangesThatShareMessages) {
   const std::string text = explain(of_both, {data = 2, model = 2, batch = 256, embed = 16});
   expect_has(text, "\nexchange    data  f32[batch/data, embed]  f32[batch/data, embed]  64 ");
   expect_has(text, "\n+ exchange  data  f32[batch/data, embed]  f32[batch/data, embed]  128 ");
-  expect_has(text, "each device reads the neighbours of its block, while others compute\n");
-  expect_has(text, "each device reads the neighbours of its block, in the same messages\n");
+  expect_has(text, "each device reads the neighbours of its block, while others compute, unless arg 0 keeps them\n");
+  expect_has(text, "each device reads the neighbours of its block, in the same messages, unless arg 1 keeps them\n");
   expect_has(text, "total 192 bytes a device");
 }
 TEST(Explain, SaysSoWhereNothingMoves) {

@@ -119,6 +119,8 @@ struct run_state {
   /// The steps of the plan, and the bytes of their messages and of their results here, for the record of calls.
   const step* plan = nullptr;
   indexed_vector<std::int64_t> bytes{}, results{};
+  /// By step: the exchanges whose elements the ghosts of an argument have from an earlier call; empty: none.
+  indexed_vector<std::uint8_t> left_out{};
   /// Names of the steps in profiles.
   indexed_vector<std::string> names{};
   /// Exchanges that overlap with other steps.
@@ -129,11 +131,14 @@ struct run_state {
   /// In checked mode.
   call_hooks* checks = nullptr;
 
+  bool leaves_out(std::size_t step) const { return !left_out.empty() && left_out[step] != 0; }
+
   /// Runs steps `first` to `last`, loops among them.
   void run_steps(std::size_t first, std::size_t last) {
     comm::step_recorder recorder;
     while (first < last) {
-      recorder.note(plan[first], bytes[first], results[first]);
+      const bool idle = leaves_out(plan[first].kind == step_kind::wait ? plan[first].begun : first);
+      recorder.note(plan[first], idle ? 0 : bytes[first], idle ? 0 : results[first]);
       std::size_t next = run_group(first, last);
       if (next == first) {
         next = steps[first]->next(first);

@@ -5,6 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/program/addressing.hpp>
+#include <cleave/program/kept_halo.hpp>
 #include <cleave/program/program_view.hpp>
 #include <cleave/storage/box.hpp>
 
@@ -31,14 +32,8 @@ struct given_strides {
     if (halo.form != form::halo || ghosts.empty()) return false;
     const buffer& shard = p.buffers[halo.of];
     if (shard.role != role::input || shard.form != form::shard || ghosts[shard.index] == nullptr) return false;
+    if (exchange_of_only_halo(p, shard.index) == nullptr) return false;
     const ghost_widths& room = *ghosts[shard.index];
-    int halos = 0;
-    for (const buffer& b : p.buffers)
-      if (b.form == form::halo && p.buffers[b.of].role == role::input && p.buffers[b.of].index == shard.index) ++halos;
-    if (halos != 1) return false;
-    // Loops exchange the memory of carried values.
-    for (const step& s : p.steps)
-      if (s.kind == step_kind::loop_begin) return false;
     const box own = indices_of(shard, p.maps, at, here);
     for (std::uint32_t part = 0; part < parts_of(halo.maps); ++part) {
       if ((halo.parts >> part & 1) == 0) continue;

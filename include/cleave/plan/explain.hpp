@@ -7,6 +7,7 @@
 #include <cleave/ops/print.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
+#include <cleave/program/kept_halo.hpp>
 
 #include <algorithm>
 #include <string>
@@ -72,8 +73,12 @@ inline std::string reason_of(const program_view& p, const step& s) {
   if (s.move == kind::none) return {};
   const bool region = has_neighbours(p.buffers[s.out]);
   std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
-  if (s.joined) return text + ", in the same messages";
-  return s.in_flight ? text + ", while others compute" : text;
+  if (s.joined) text += ", in the same messages";
+  else if (s.in_flight) text += ", while others compute";
+  const buffer& from = p.buffers[s.in[0]];
+  if (from.role == role::input && exchange_of_only_halo(p, from.index) == &s)
+    text.append(", unless arg ").append(std::to_string(from.index)).append(" keeps them");
+  return text;
 }
 
 namespace detail {

@@ -29,7 +29,7 @@ auto operands_of(const Statement& statement, Results&... results) {
   const auto add = [&]<class Leaf>(const Leaf& leaf) {
     if constexpr (is_tensor<Leaf>) {
       if (!leaf.has_data()) raise_without_data(next, Plan::frozen.arguments, Plan::frozen.results);
-      operands[next++] = {&leaf.state(), leaf.data()};
+      operands[next++] = {&leaf.state(), leaf.shard()};
     } else {
       operands[next++] = {nullptr, &leaf};
     }

@@ -145,6 +145,11 @@ inline constexpr text<2> view_on_some{
     "the tensor wraps a strided or constant View on rank {view}, but none on rank {none}"};
 /// mend: Wrap a View whose elements are not const, or assign to a tensor of its own.
 inline constexpr text<0> view_is_read_only{"the tensor wraps a View of constants, so nothing can be assigned to it"};
+/// mend: Call `x.release_halo()` on all devices before the View is used, and `x.keep_halo()` afterwards.
+inline constexpr text<0> view_of_kept_halo{
+    "the tensor keeps its halo, and a View writes elements without its knowledge; release_halo() gives Views"};
+/// mend: Construct the tensor with `kept_halo{1, 1}`, or with a View by `with_ghosts(view, {1, 1})`.
+inline constexpr text<0> halo_without_ghosts{"the tensor has no ghosts, so it cannot keep its halo"};
 /// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
 inline constexpr text<0> view_is_strided{
     "the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View"};

@@ -24,11 +24,14 @@ class tensor_handle {
     state_->data = state_->memory.get();
     zero_bytes(state_->data, state_->bytes());
   }
-  /// The memory of a View, which `owner` keeps.
+  /// The memory of a View, which `owner` keeps, or new memory with ghosts, filled with zeros.
   [[gnu::noinline]] tensor_handle(const grid& g, const spec& s, const layout& where, element e,
-                                  indexed_span<const std::int64_t> extents, const given_view& view)
+                                  indexed_span<const std::int64_t> extents, given_view& view)
       : state_(new tensor_state(make_state(g, s, where, e, extents, &view))) {
-    state_->wraps = true;
+    state_->wraps = !view.is_new;
+    if (!view.is_new || !state_->memory) return;
+    zero_bytes(state_->memory.get(), view.surround(state_->local) * size_of(e));
+    state_->data = as<char>(state_->memory.get()) + view.first_element() * size_of(e);
   }
   /// Memory that `owner` keeps. Kernels that use it have finished before the owner is released, since whoever made it
   /// need not know of them.
@@ -48,7 +51,7 @@ class tensor_handle {
     state_.reset(new tensor_state(*other.state_));
     state_->wraps = false;
     state_->strided = nullptr;
-    state_->read_only = false;
+    state_->read_only = state_->keeps_halo = false;
     state_->contiguous.reset();
     if (!try_allocate(state_->bytes(), state_->memory)) raise_without_copy(*state_);
     state_->data = state_->memory.get();

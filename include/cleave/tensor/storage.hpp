@@ -12,6 +12,7 @@
 #include <cleave/execute/errors.hpp>
 #include <cleave/grid.hpp>
 #include <cleave/layout/layout.hpp>
+#include <cleave/program/kept_halo.hpp>
 #include <cleave/storage/elements.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
@@ -71,6 +72,10 @@ struct tensor_state {
   bool read_only = false;
   /// How many elements the View has around its shard that halos may be written to, along each dim on both sides.
   fixed_array<std::int64_t, max_rank> ghosts{};
+  /// Whether elements are written by calls of the library alone, so that it knows which elements the ghosts hold; and
+  /// these elements. The same on all devices.
+  mutable bool keeps_halo = false;
+  mutable kept_elements halo{};
   /// Contiguous memory for steps that cannot use the View itself: allocated when it is first needed, and kept.
   mutable std::shared_ptr<void> contiguous{};
 
@@ -81,7 +86,18 @@ struct tensor_state {
   /// one of constants.
   void* begin_writing() const {
     require_writable();
+    if (keeps_halo) change_halo(true, "a write to a tensor that keeps its halo");
     return strided == nullptr ? data : beside();
+  }
+  /// Ghosts that may have other elements than the shards. Collective over the devices.
+  [[gnu::cold]] void change_halo(bool keeps, std::string_view call) const {
+    grid.state().same_call(call);
+    keeps_halo = keeps;
+    halo = {};
+  }
+  /// Elements cannot be written unseen.
+  void require_released() const {
+    if (keeps_halo) raise<view_error>(wording::view_of_kept_halo());
   }
   void require_writable() const {
     if (read_only) raise<view_error>(wording::view_is_read_only());
@@ -121,8 +137,24 @@ struct given_view {
   fixed_array<std::int64_t, max_rank> extent{};
   strides stride{};
   bool read_only = false;
+  /// It has no memory yet, and gets that of the shard and of its ghosts.
+  bool is_new = false;
   fixed_array<std::int64_t, max_rank> ghosts{};
   const strided_shard* access = nullptr;
+
+  std::int64_t first_element() const {
+    std::int64_t n = 0;
+    for (int i = 0; i < rank; ++i) n += ghosts[i] * stride[i];
+    return n;
+  }
+  /// The shape of new memory around a shard; returns its elements.
+  std::int64_t surround(const shape& local) {
+    shape all = local;
+    for (int i = 0; i < rank; ++i) all[i] += 2 * ghosts[i];
+    stride = strides_of(all);
+    for (int i = 0; i < rank; ++i) extent[i] = local[i];
+    return all.elements();
+  }
 
   bool has_ghosts() const {
     for (int i = 0; i < rank; ++i)
@@ -267,7 +299,7 @@ class shard_agreement {
 /// A tensor's state, agreed on by all ranks: one small MPI_Allreduce. Without a View its memory is allocated. Throws
 /// shape_error, view_error or memory_error on all ranks alike.
 [[gnu::cold]] inline tensor_state make_state(const grid& g, const spec& s, const layout& where, element e,
-                                             indexed_span<const std::int64_t> extents, const given_view* view) {
+                                             indexed_span<const std::int64_t> extents, given_view* view) {
   if (g.mesh() != s.mesh) raise<grid_error>(wording::grid_of_another_mesh());
   require_kokkos();
   grid_state& on = g.state();
@@ -283,6 +315,7 @@ class shard_agreement {
   unsigned kind = detail::shard_agreement::contiguous;
   if (view == nullptr && on.active()) kind = detail::shard_agreement::own_memory;
   if (view != nullptr && view->read_only) kind = detail::shard_agreement::constants;
+  std::int64_t bytes = 0;
   bool allocated = true, usable = extents.size() == s.dims.size() && detail::countable(extents, e);
   for (std::int64_t n : extents) usable = usable && n >= 0;
   if (usable) {
@@ -293,14 +326,20 @@ class shard_agreement {
     if (on.active()) t.held = box_of(t.global, where, on.here(), on.sizes());
     t.held.rank = t.global.rank;
     t.local = t.held.extents();
-    if (view != nullptr) {
+    if (view != nullptr && view->is_new) {
+      bytes = view->surround(t.local) * size_of(e);
+      misfit = detail::check_view(*view, t.local);
+      if (on.active() && misfit.what == detail::view_fault::none) allocated = try_allocate(bytes, t.memory);
+      if (on.active() && view->has_ghosts()) kind = detail::shard_agreement::strided;
+    } else if (view != nullptr) {
       misfit = detail::check_view(*view, t.local);
       if (!detail::is_contiguous(*view, t.local) || view->has_ghosts()) kind |= detail::shard_agreement::strided;
     } else {
-      allocated = try_allocate(t.bytes(), t.memory);
+      bytes = t.bytes();
+      allocated = try_allocate(bytes, t.memory);
     }
   }
-  detail::shard_agreement all(extents, misfit, kind, allocated ? 0 : t.bytes(), on.everyone());
+  detail::shard_agreement all(extents, misfit, kind, allocated ? 0 : bytes, on.everyone());
   all.reach(on);
   all.check_extents(s, where, on);
   if (!detail::countable(extents, e)) raise<shape_error>(wording::too_many_bytes());

@@ -174,6 +174,13 @@ struct strided_executor {
   indexed_vector<strides> stride{};
   indexed_vector<ghost_widths> ghosts{};
   given_strides given{};
+  /// An argument that keeps its halo, the exchange that fills its ghosts, and what they have then. It is nothing if the
+  /// ghosts of some device have no room, so that there is something to exchange in each call.
+  struct kept {
+    std::size_t argument, exchange;
+    kept_elements halo{};
+  };
+  indexed_vector<kept> halos{};
   owned<executor> code{};
 
   strided_executor(const runnable& program, const call_site& site, const call_operand* operands) {
@@ -202,9 +209,45 @@ struct strided_executor {
       ghosts[i] = t->ghosts;
       given.ghosts[i] = &ghosts[i];
     }
+    for (std::size_t i = 0; i < p.arguments; ++i)
+      if (given.ghosts[i] != nullptr && operands[i].tensor->keeps_halo) find_halo(p, i, at, site.grid());
     site.grid().guarded([&] { code = owned<executor>(new executor(site.grid(), at, program, &given)); });
+    if (!halos.empty()) code->state().left_out.resize(p.steps.size(), 0);
   }
   bool uses_view(std::size_t operand) const { return given.of[operand] != nullptr; }
+
+  /// Before a run and after it.
+  void leave_out_halos(const call_operand* operands) {
+    for (const kept& k : halos) {
+      const tensor_state& t = *operands[k.argument].tensor;
+      const bool current = t.halo.have(k.halo);
+      code->state().left_out[k.exchange] = current ? 1 : 0;
+      // Until it is complete.
+      if (!current) t.halo = {};
+    }
+  }
+  void note_halos(const call_operand* operands) const {
+    for (const kept& k : halos) {
+      const tensor_state& t = *operands[k.argument].tensor;
+      if (t.halo.empty()) t.halo = k.halo;
+    }
+  }
+
+ private:
+  /// Collective over the devices.
+  void find_halo(const program_view& p, std::size_t argument, const sizes& at, grid_state& grid) {
+    const step* s = exchange_of_only_halo(p, argument);
+    if (s == nullptr) return;
+    const buffer& halo = p.buffers[s->out];
+    const bool takes = given.ghosts_take(p, halo, at, grid.here());
+    const bool is_empty = indices_of(p.buffers[halo.of], p.maps, at, grid.here()).empty();
+    const std::int64_t mine[2] = {takes ? 1 : 0, takes || is_empty ? 0 : 1};
+    std::int64_t all[2];
+    grid.largest(mine, all, 2, grid.world());
+    if (all[0] == 0) return;
+    halos.push_back({argument, as_size(s - p.steps.data())});
+    if (all[1] == 0) halos.back().halo = kept_elements(p, halo);
+  }
 };
 
 /// The executor for the strides of a call. All ranks find the same one, since strides are known by their numbers.
@@ -215,7 +258,7 @@ inline strided_executor& strided_executor_for(const runnable& code, const call_s
     if (const tensor_state* t = operands[i].tensor; t != nullptr && t->strided != nullptr) {
       key.push_back(std::int64_t(i));
       key.push_back(t->stride_class);
-      key.push_back(is_given_before(operands, i) ? 1 : 0);
+      key.push_back((is_given_before(operands, i) ? 1 : 0) + (t->keeps_halo ? 2 : 0));
     }
   // Beside the executor for contiguous shards, which has the address of the plan for a key.
   const void* const plan = &code.forms;
@@ -246,9 +289,13 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
     if (!t->was_copied) continue;
     given[i].data = i < p.arguments ? t->packed() : t->begin_writing();
   }
+  if (own != nullptr) own->leave_out_halos(operands);
   run_program(code, site, given.data(), own == nullptr ? nullptr : own->code.get());
-  for (std::size_t i = p.arguments; i < given.size(); ++i)
+  if (own != nullptr) own->note_halos(operands);
+  for (std::size_t i = p.arguments; i < given.size(); ++i) {
+    if (given[i].tensor != nullptr) given[i].tensor->halo = {};
     if (given[i].data != operands[i].data) given[i].tensor->end_writing();
+  }
 }
 
 inline constexpr strided_shard strided_shards{&classify_strides, &run_strided, &pack_shard, &unpack_shard};

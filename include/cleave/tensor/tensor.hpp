@@ -8,6 +8,7 @@
 #include <cleave/layout/sharding.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
+#include <cleave/tensor/ghosts.hpp>
 #include <cleave/tensor/handle.hpp>
 #include <cleave/tensor/strided.hpp>
 #include <cleave/type/abstract.hpp>
@@ -84,22 +85,6 @@ concept SpanOfElements = requires(const S& s) {
 
 } // namespace detail
 
-/// A View with ghosts around its shard, as an argument of tensors: made by `with_ghosts`.
-template <class View>
-struct ghosted_view {
-  View view;
-  std::array<std::int64_t, View::rank()> widths;
-};
-/// A View that has so many ghosts along each dim, before the shard and behind it: `Plate u(grid, {rows, cols},
-/// with_ghosts(view, {1, 1}))`. Elements that a shard needs of its neighbours are written to the ghosts, where there
-/// are enough, and read there. Their values are those of the last call: also zeros, or whatever its stencil has beyond
-/// the border.
-template <class Data, class... Properties>
-constexpr auto with_ghosts(const Kokkos::View<Data, Properties...>& view,
-                           const std::array<std::int64_t, Kokkos::View<Data, Properties...>::rank()>& widths) {
-  return ghosted_view<Kokkos::View<Data, Properties...>>{view, widths};
-}
-
 /// A tensor that is sharded over a grid. Each device has a contiguous LayoutRight shard, in the written order of the
 /// dims. A tensor is a value, as a std::vector is: a copy has its own elements, and a move takes them over. `alias()`
 /// makes a second handle on the same elements, as a copy of a View does. `Layout` is a sharding, as in `tensor<float,
@@ -166,6 +151,19 @@ class tensor {
   tensor(const grid& g, const extents_type& extents, const ghosted_view<View>& ghosted) {
     wrap<typename View::value_type>(g, extents, ghosted.view, ghosted.view.data(), kept_alive(ghosted.view),
                                     ghosted.widths);
+  }
+  /// Has memory with ghosts, and keeps its halo, as after `keep_halo()`. Moves and std::swap take ghosts over, a copy
+  /// has none. Otherwise as for extents alone. Throws view_error if a width is below 0.
+  tensor(const grid& g, const extents_type& extents, const kept_halo<std::size_t{rank}>& halo)
+    requires(rank != 0)
+  {
+    given_view given;
+    given.rank = rank;
+    for (int i = 0; i < rank; ++i) given.ghosts[i] = halo.widths[i];
+    given.is_new = true;
+    given.access = &detail::strided_shards;
+    handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
+    if (state().strided != nullptr) keep_halo();
   }
   /// Wraps a shard of a `std::mdspan`, or of a class with its members. Kokkos' default execution space must be able to
   /// access its memory. The caller keeps it, or `owner` does, which is released with the last handle of the tensor.
@@ -309,9 +307,14 @@ class tensor {
 
   /// A pointer to the first element of this device's shard. The shard is empty on ranks that are not devices of the
   /// grid. Throws environment_error after Kokkos::finalize, which frees it.
-  T* data() const { return as<T>(handle_.data()); }
+  /// Throws view_error if the tensor keeps its halo.
+  T* data() const {
+    state().require_released();
+    return as<T>(handle_.data());
+  }
   /// This device's shard as an unmanaged LayoutRight View in Kokkos' default memory space. It stays valid while a
-  /// handle of the tensor exists. Throws view_error if the tensor wraps a View that is not contiguous.
+  /// handle of the tensor exists. Throws view_error if the tensor wraps a View that is not contiguous, or keeps its
+  /// halo.
   view_type view() const {
     if (state().strided != nullptr) raise<view_error>(wording::view_is_strided());
     return make_view(std::make_integer_sequence<int, rank>{});
@@ -329,6 +332,18 @@ class tensor {
   /// Whether the last call that read or wrote the View that the tensor wraps copied its elements to or from contiguous
   /// memory, since its steps could not use the View itself. The same on all devices of the grid.
   bool was_copied() const { return state().was_copied; }
+
+  /// From now on elements are written by calls of the library alone, `fill` among them, which all devices make, so that
+  /// they agree on whether the ghosts have the halo of these elements. A call that reads a halo leaves it there, and
+  /// later ones that read no wider one, with the same borders, exchange nothing until the next write. `view()`,
+  /// `strided_view()` and `data()` throw view_error, and Views from before must not be written. Throws view_error if
+  /// there are no ghosts. Collective over the devices, without communication.
+  void keep_halo() const {
+    if (state().strided == nullptr) raise<view_error>(wording::halo_without_ghosts());
+    state().change_halo(true, "keep_halo");
+  }
+  /// Views may be used from now on, and each call exchanges the halo that it reads. Collective as `keep_halo`.
+  void release_halo() const { state().change_halo(false, "release_halo"); }
 
   /// Sets all elements to one value. No communication.
   const tensor& fill(T value) const {
@@ -387,6 +402,8 @@ class tensor {
 
   /// The state behind the handle, for the library. Throws grid_error if the tensor has no data.
   const tensor_state& state() const { return handle_.state(); }
+  /// As `data()`, for the library, also if the tensor keeps its halo.
+  void* shard() const { return handle_.data(); }
 
  private:
   template <class View>
@@ -412,16 +429,14 @@ class tensor {
     // An empty View, of a rank without elements, has no ghosts.
     for (int i = 0; i < given.rank; ++i)
       if (given.extent[i] == 0) ghosts = {};
-    std::int64_t first = 0;
     for (std::size_t i = 0; i < ghosts.size(); ++i) {
       given.ghosts[i] = ghosts[i];
       given.extent[i] -= 2 * ghosts[i];
-      first += ghosts[i] * given.stride[i];
     }
     given.read_only = std::is_const_v<U>;
     given.access = &detail::strided_shards;
     handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
-    handle_.own(std::move(owner), const_cast<std::remove_const_t<U>*>(as<const U>(at)) + first);
+    handle_.own(std::move(owner), const_cast<std::remove_const_t<U>*>(as<const U>(at)) + given.first_element());
   }
   static extents_type ordered(indexed_span<const named_size> named) {
     extents_type e{};

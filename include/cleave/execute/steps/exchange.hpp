@@ -31,53 +31,98 @@ void leave_under_way(run_state& r, comm::bound_exchange* e) {
 } // namespace detail
 
 /// An exchange, or the first one of those that share messages, which it makes for all of them. A move is one as well.
+/// Those whose elements an argument keeps are left out; the others share messages that are planned when they are first
+/// needed. All devices leave the same ones out.
 template <class = void>
 class exchange_step final : public bound_step {
  public:
-  [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made, bool in_flight)
-      : exchange_(std::move(made)), in_flight_(in_flight), frees_(in_flight && s.kind == step_kind::move) {
-    const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
-    for (std::size_t i = first; i < end; ++i) {
+  using joins = owned<comm::bound_exchange>(grid_state&, indexed_vector<comm::exchange_spec>);
+  /// `join`: of several exchanges, joins some of them.
+  [[gnu::cold]] exchange_step(const binder& b, const step& s, owned<comm::bound_exchange> made, bool in_flight,
+                              joins* join = nullptr, indexed_vector<comm::exchange_spec> specs = {})
+      : exchange_(std::move(made)), in_flight_(in_flight), frees_(in_flight && s.kind == step_kind::move),
+        first_(b.number_of(s)), join_(join), specs_(std::move(specs)) {
+    const std::size_t end = end_of_joined(b.program.steps, first_);
+    for (std::size_t i = first_; i < end; ++i) {
       const step& one = b.program.steps[i];
-      for (std::uint16_t in : one.in) in_.push_back(in);
+      for (std::uint16_t in : one.in) in_.push_back({in, out_.size()});
       out_.push_back(b.lies_in_ghosts(b.result(one)) ? b.result(one).of : one.out);
     }
     from_.resize(in_.size());
     to_.resize(out_.size());
   }
   // While it is in flight others use the common scratch memory.
-  comm::scratch_bytes shared_bytes() const override { return in_flight_ ? comm::scratch_bytes{} : exchange_->needs(); }
-  comm::scratch_bytes own_bytes() const override { return in_flight_ ? exchange_->needs() : comm::scratch_bytes{}; }
+  comm::scratch_bytes shared_bytes() const override { return in_flight_ ? comm::scratch_bytes{} : needs(); }
+  comm::scratch_bytes own_bytes() const override { return in_flight_ ? needs() : comm::scratch_bytes{}; }
   bool frees_when_waited() const override { return frees_; }
   void settle(const comm::scratch& own, run_state&) override { own_ = own; }
   void run(run_state& r) override {
-    for (std::size_t k = 0; k < in_.size(); ++k) from_[k] = r.at[in_[k]];
-    for (std::size_t k = 0; k < out_.size(); ++k) to_[k] = r.at[out_[k]];
-    if (!in_flight_) return exchange_->run(from_.data(), to_.data(), r.scratch);
-    exchange_->begin(from_.data(), to_.data(), own_);
-    if (!exchange_->communicates() || !r.grid.overlaps()) return exchange_->finish();
-    detail::leave_under_way(r, exchange_.get());
+    std::size_t ins = 0, outs = 0;
+    for (std::size_t k = 0; k < out_.size(); ++k)
+      if (!r.leaves_out(first_ + k)) to_[outs++] = r.at[out_[k]];
+    for (const operand& in : in_)
+      if (!r.leaves_out(first_ + in.exchange)) from_[ins++] = r.at[in.buffer];
+    now_ = outs == out_.size() ? exchange_.get() : outs == 0 ? nullptr : some_of(r);
+    if (now_ == nullptr) return;
+    if (!in_flight_) return now_->run(from_.data(), to_.data(), r.scratch);
+    now_->begin(from_.data(), to_.data(), own_);
+    if (!now_->communicates() || !r.grid.overlaps()) return now_->finish();
+    detail::leave_under_way(r, now_);
   }
   /// Whether messages may still be in flight.
   bool in_flight(const run_state& r) const {
     for (const comm::bound_exchange* e : r.in_flight)
-      if (e == exchange_.get()) return true;
+      if (e == now_) return true;
     return false;
   }
   void finish(run_state& r) override {
-    if (r.in_flight.remove(exchange_.get()) != 0) exchange_->finish();
+    if (r.in_flight.remove(now_) != 0) now_->finish();
   }
 
  private:
+  struct operand {
+    std::uint16_t buffer;
+    std::size_t exchange;
+  };
+  /// Some of the messages may be in another order, and need as much memory up to the alignment of the last ones.
+  comm::scratch_bytes needs() const {
+    const comm::scratch_bytes all = exchange_->needs();
+    const std::int64_t more = specs_.empty() ? 0 : 2 * comm::aligned(1);
+    return {all.memory + more, all.host == 0 ? 0 : all.host + more};
+  }
+  /// The exchanges without those that are left out.
+  struct some_exchanges {
+    indexed_vector<std::uint8_t> left_out;
+    owned<comm::bound_exchange> made;
+  };
+  [[gnu::noinline]] comm::bound_exchange* some_of(run_state& r) {
+    for (const some_exchanges& some : some_)
+      if (std::equal(some.left_out.begin(), some.left_out.end(), &r.left_out[first_])) return some.made.get();
+    some_exchanges some{{&r.left_out[first_], &r.left_out[first_] + out_.size()}, {}};
+    indexed_vector<comm::exchange_spec> specs;
+    for (std::size_t k = 0; k < out_.size(); ++k)
+      if (some.left_out[k] == 0) specs.push_back(specs_[k]);
+    some.made = join_(r.grid, std::move(specs));
+    some_.push_back(std::move(some));
+    return some_.back().made.get();
+  }
+
   owned<comm::bound_exchange> exchange_;
+  comm::bound_exchange* now_ = nullptr;
   bool in_flight_;
   /// Readers of halos may wait for them later than their waits say.
   bool frees_;
   /// The operands, and the buffers whose memory, or memory around which, is filled.
-  indexed_vector<std::uint16_t> in_{}, out_{};
+  indexed_vector<operand> in_{};
+  indexed_vector<std::uint16_t> out_{};
   indexed_vector<const void*> from_{};
   indexed_vector<void*> to_{};
   comm::scratch own_{};
+  /// The number of the first exchange.
+  std::size_t first_;
+  joins* join_;
+  indexed_vector<comm::exchange_spec> specs_;
+  indexed_vector<some_exchanges> some_{};
 };
 /// A slice that is read in place.
 template <class = void>
@@ -140,13 +185,17 @@ template <class = void>
                                     s.in_flight);
 }
 template <class = void>
+[[gnu::cold]] owned<comm::bound_exchange> join_exchanges(grid_state& grid, indexed_vector<comm::exchange_spec> specs) {
+  return owned<comm::bound_exchange>(new comm::joined_exchange<>(grid, std::move(specs)));
+}
+template <class = void>
 [[gnu::cold]] owned<bound_step> bind_joined_exchanges(const binder& b, const step& s, const void*) {
   const std::size_t first = b.number_of(s), end = end_of_joined(b.program.steps, first);
-  indexed_vector<comm::exchange_spec> specs;
+  indexed_vector<comm::exchange_spec> specs, kept;
   for (std::size_t i = first; i < end; ++i) specs.push_back(exchange_spec_of(b, b.program.steps[i]));
-  return make_step<exchange_step<>>(b, s,
-                                    owned<comm::bound_exchange>(new comm::joined_exchange<>(b.grid, std::move(specs))),
-                                    s.in_flight);
+  if (b.given != nullptr) kept = specs;
+  return make_step<exchange_step<>>(b, s, join_exchanges<>(b.grid, std::move(specs)), s.in_flight, &join_exchanges<>,
+                                    std::move(kept));
 }
 
 } // namespace detail
