@@ -112,6 +112,19 @@ class grid {
     state().set_blocks(D::ref.blocks, sizes);
   }
 
+  /// Gives a dim the blocks of another one, the last of which with elements is `more` longer: after
+  /// `grid.set_blocks(vertex, cell / x, cells, 1)` each device has the vertices before its cells, and the last one that
+  /// behind them. What a stencil from one dim to the other lacks is a halo. Otherwise as above.
+  template <Dim D, Dim Of, MeshAxis... Axes>
+  void set_blocks(const D& dim, const sharded_dim<Of, Axes...>&, std::int64_t extent, std::int64_t more) const {
+    const std::int64_t parts = (std::int64_t{1} * ... * size(Axes{}));
+    const dim_blocks blocks{extent, state().blocks_of(Of::ref, extent)};
+    std::vector<std::int64_t> own;
+    for (std::int64_t i = 0; i < parts; ++i) own.push_back(blocks.block(parts, i).size());
+    own[as_size(extent == 0 ? 0 : blocks.owner(parts, extent - 1))] += more;
+    set_blocks(dim, own);
+  }
+
   /// All sizes of a plan as on this grid, with its axes and the sizes of its blocks: `bytes(plan.view(), at)` is then
   /// the exact price for these blocks. `named` has extents of dims: `grid.sizes_of(plan, {row = 23})`. No
   /// communication.

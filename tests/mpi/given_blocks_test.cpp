@@ -97,6 +97,49 @@ TEST(given_blocks, shards_have_their_sizes) {
   }
 }
 
+// Vertices that share the blocks of cells: only a halo travels between them, along equal and along given blocks.
+inline constexpr dim_in_blocks<"row vertex", "vertices"> vertex;
+inline constexpr dim_in_blocks<"even vertex", "even vertices"> even_vertex;
+constexpr auto to_cells = [](auto v, auto from, auto to) {
+  return 0.5 * (slice(v, from, to, 0, -1) + slice(v, from, to, 1));
+};
+constexpr auto to_vertices = [](auto c, auto from, auto to) {
+  return 0.5 * (pad(c, from, to, 0, 1) + pad(c, from, to, 1, 0));
+};
+constexpr function row_cells([](auto v) { return to_cells(v, vertex, row); });
+constexpr function row_vertices([](auto c) { return to_vertices(c, row, vertex); });
+constexpr function even_cells([](auto v) { return to_cells(v, even_vertex, even); });
+constexpr function even_vertices([](auto c) { return to_vertices(c, even, even_vertex); });
+template <class Cells, class Vertices, class ToCells, class ToVertices>
+void expect_halo_alone(const grid& g, std::int64_t cells, const ToCells& f, const ToVertices& h) {
+  Cells c(g, {cells, 3}), d(g, {cells, 3});
+  Vertices v(g, {cells + 1, 3}), w(g, {cells + 1, 3});
+  EXPECT_EQ(v.offset()[0], c.local_extents()[0] == 0 && v.offset()[0] > cells ? cells + 1 : c.offset()[0]);
+  EXPECT_LE(v.local_extents()[0], c.local_extents()[0] + 1);
+  support::fill(v, 0.1), support::fill(c, 0.7);
+  check(g, f, std::tie(d), v);
+  check(g, h, std::tie(w), c);
+  d = f(v);
+  support::reset_charges();
+  d = f(v);
+  w = h(c);
+  // A row in each direction, of three doubles.
+  EXPECT_LE(support::charged_bytes(), 2 * 24);
+}
+TEST(given_blocks, vertices_share_those_of_cells) {
+  for (const grid& g : support::grids(mesh))
+    for (const std::int64_t cells : {23, 8, 1}) {
+      const grid other(mesh, MPI_COMM_WORLD, {g.size(y), g.size(x)});
+      other.set_blocks(row, sizes_of(g.size(x), cells));
+      other.set_blocks(vertex, row / x, cells, 1);
+      expect_halo_alone<tensor<double, mesh(row / x, k)>, tensor<double, mesh(vertex / x, k)>>(other, cells, row_cells,
+                                                                                               row_vertices);
+      other.set_blocks(even_vertex, even / y / x, cells, 1);
+      expect_halo_alone<tensor<double, mesh(even / y / x, k)>, tensor<double, mesh(even_vertex / y / x, k)>>(
+          other, cells, even_cells, even_vertices);
+    }
+}
+
 constexpr function mixed([](auto u, auto v) { return std::tuple(u * 2.0 + sin(v), sum(u * v), max(u)); });
 TEST(given_blocks, views_are_not_copied) {
   for (const grid& g : grids(23)) {
