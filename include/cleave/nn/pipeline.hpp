@@ -26,10 +26,9 @@ struct pipeline_dims {
   dim_ref round{"round"};
 };
 
-/// x in the first stage: x with the new dim `stage` at `position` of its dims, and 0 for the other stages. The sum of
-/// `shift(state, stage, 1)` and this value is the state of all stages at the next tick.
-constexpr value in_first_stage(operand x, dim_ref stage, int position = 0) {
-  const called_at user(x);
+namespace detail {
+/// x in the stages that hold, and 0 in the others.
+constexpr value in_stage(operand x, dim_ref stage, int position, const value& holds) {
   recorder& in = *x.from.in;
   const int s = in.dim(stage, "in_first_stage", x.where);
   if (s < 0 || !x.from.ok()) return {&in, no_node};
@@ -41,7 +40,15 @@ constexpr value in_first_stage(operand x, dim_ref stage, int position = 0) {
     if (i == position) all.append(s);
     if (i < one.rank) all.append(one[i]);
   }
-  return select(iota(x, stage) == 0, in.broadcast(x.from, all, x.where), 0);
+  return select(holds, in.broadcast(x.from, all, x.where), 0);
+}
+} // namespace detail
+
+/// x in the first stage: x with the new dim `stage` at `position` of its dims, and 0 for the other stages. The sum of
+/// `shift(state, stage, 1)` and this value is the state of all stages at the next tick.
+constexpr value in_first_stage(operand x, dim_ref stage, int position = 0) {
+  const called_at user(x);
+  return detail::in_stage(x, stage, position, iota(x, stage) == 0);
 }
 
 namespace detail {
