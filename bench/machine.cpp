@@ -60,7 +60,7 @@ template <class T>
   for (std::size_t i = 0; i < n; ++i) a[i] = b[i] + 3.0f * c[i];
 }
 /// The same with stores past the caches, which do not read what they replace.
-[[gnu::noinline]] void triad_past_caches(float* a, const float* b, const float* c, std::size_t n) {
+[[gnu::noinline]] void triad_non_temporal(float* a, const float* b, const float* c, std::size_t n) {
 #if defined(__AVX512F__)
   const __m512 three = _mm512_set1_ps(3.0f);
   for (std::size_t i = 0; i < n; i += 16)
@@ -112,7 +112,7 @@ double triads(MPI_Comm comm, int ranks) {
   };
   float *const a = aligned(0), *const b = aligned(1), *const c = aligned(2);
   const double plain = best(comm, bytes, [&] { triad(a, b, c, n); });
-  const double past = best(comm, bytes, [&] { triad_past_caches(a, b, c, n); });
+  const double past = best(comm, bytes, [&] { triad_non_temporal(a, b, c, n); });
   kept = a[n / 2];
   for (float* at : {a, b, c}) std::free(at);
   return std::max(plain, past) * 1e-9;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments arguments_swapped.cpp:@here op=shift
-// mend: The dim comes before the distance: `shift(x, batch, 1)`.
+// fix: The dim comes before the distance: `shift(x, batch, 1)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be a condition or a loop bound" value_as_condition assert_value.cpp:@here
-// mend: Return the value of the comparison as another result, and test it outside.
+// fix: Return the value of the comparison as another result, and test it outside.
 #include "names.hpp"
 
 using namespace fail_test;

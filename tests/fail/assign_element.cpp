@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be indexed" value_indexed assign_element.cpp:@here
-// mend: Write `select(iota(x, embed) == 0, 1.0f, x)`, or `dynamic_update` for a slice.
+// fix: Write `select(iota(x, embed) == 0, 1.0f, x)`, or `dynamic_update` for a slice.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "are not changed in place" changed_in_place assign_number.cpp:@here
-// mend: Write `x = zeros_like(x)`, or `x = zeros_like(x) + 3`.
+// fix: Write `x = zeros_like(x)`, or `x = zeros_like(x) + 3`.
 #include "names.hpp"
 
 using namespace fail_test;

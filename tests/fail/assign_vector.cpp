@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "can be assigned to a tensor" not_assignable assign_vector.cpp:@here
 // needs: runtime
-// mend: Write the elements with `fill_by` or through `view()`, or wrap a View of the shard.
+// fix: Write the elements with `fill_by` or through `view()`, or wrap a View of the shard.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this cannot be an operand here" not_an_operand op=self_attention attention_of_tuple.cpp:@here
-// mend: A weight of attention is a tensor, or `linear_weights{kernel, bias}`.
+// fix: A weight of attention is a tensor, or `linear_weights{kernel, bias}`.
 #include "names.hpp"
 
 #include <cleave/nn/self_attention.hpp>

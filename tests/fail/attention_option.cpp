@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this kind of attention does not have this option" attention_option line<@here> op=self_attention
-// mend: Use `all_scores` to drop weights, and give `in_spans` a `kv_cache`.
+// fix: Use `all_scores` to drop weights, and give `in_spans` a `kv_cache`.
 #include "names.hpp"
 
 #include <cleave/nn/self_attention.hpp>

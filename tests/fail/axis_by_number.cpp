@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments axis_by_number.cpp:@here op=sum
-// mend: Dims have names: `sum(x, embed)`.
+// fix: Dims have names: `sum(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

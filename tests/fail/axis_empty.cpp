@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a mesh axis has at least one device" axis_empty axis_empty.cpp:@here op=axis axis=rows expected<1> got<0>
-// mend: Give the number of devices, `axis<"rows", 4>`, or give it at run time, `axis<"rows">`.
+// fix: Give the number of devices, `axis<"rows", 4>`, or give it at run time, `axis<"rows">`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments axis_for_dim.cpp:@here op=sum
-// mend: Reduce over the dim, `sum(x, batch)`, whatever axis shards it.
+// fix: Reduce over the dim, `sum(x, batch)`, whatever axis shards it.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments axis_from_the_end.cpp:@here op=softmax
-// mend: Dims have names: `softmax(x, embed)`.
+// fix: Dims have names: `softmax(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this axis is used twice" axis_used_twice axis_in_two_dims.cpp:@here axis=data
-// mend: An axis shards one dim: `mesh(embed / data, hidden)`.
+// fix: An axis shards one dim: `mesh(embed / data, hidden)`.
 #include "names.hpp"
 
 using namespace fail_test;

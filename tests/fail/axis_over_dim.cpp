@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a mesh consists of axes" not_a_layout axis_over_dim.cpp:@here
-// mend: The dim comes first: `batch / data`.
+// fix: The dim comes first: `batch / data`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "text in quotes that is not empty" name_missing axis_without_name.cpp:@here
-// mend: Write a name: `axis<"data"> data`.
+// fix: Write a name: `axis<"data"> data`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=add axis=model
 // repair: held, where a is held
-// mend: Each device would add the whole bias to its summand. Reduce the product first: `dot(h, down, hidden) + bias`,
-// mend: without the pin. The sum is still partial for as long as its consumers allow.
+// fix: Each device would add the whole bias to its summand. Reduce the product first: `dot(h, down, hidden) + bias`,
+// fix: without the pin. The sum is still partial for as long as its consumers allow.
 #include "names.hpp"
 
 using namespace fail_test;

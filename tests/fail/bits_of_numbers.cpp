@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "take bools and know no bits" logic_of_numbers line<@here> op=logical_and
-// mend: There are no operations on bits. Compute the remainder: `i - i / 2 * 2`.
+// fix: There are no operations on bits. Compute the remainder: `i - i / 2 * 2`.
 #include "names.hpp"
 
 using namespace fail_test;

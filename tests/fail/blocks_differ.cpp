@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this dim has blocks of given sizes in one operand" blocks_differ blocks_differ.cpp:@here op=input dim=embed
-// mend: Use one `dim` object for both tensors. To move the elements of one of them, `rename(b, even, embed)`, where
-// mend: `even` is another dim, with equal blocks.
+// fix: Use one `dim` object for both tensors. To move the elements of one of them, `rename(b, even, embed)`, where
+// fix: `even` is another dim, with equal blocks.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "this operation needs equal blocks" blocks_not_equal line<@here> op=grid_cholesky dim=row
-// mend: `rename(a, row, other)`, where `other` is a dim with equal blocks, moves the elements in one exchange. Rename
-// mend: the result back.
+// fix: `rename(a, row, other)`, where `other` is a dim with equal blocks, moves the elements in one exchange. Rename
+// fix: the result back.
 #include <cleave/linalg/grid_factor.hpp>
 #include <cleave/plan/plan.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "takes another number of them, or other types" arguments_do_not_fit body_of_one_argument.cpp:@here
-// mend: The body of a scan takes the carry and the slice: `[](auto h, auto w) { ... }`.
+// fix: The body of a scan takes the carry and the slice: `[](auto h, auto w) { ... }`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the function returns nothing" result_missing body_returns_nothing.cpp:@here
-// mend: Return the next carry.
+// fix: Return the next carry.
 // lines: 53 what is not returned is a warning as well
 #include "names.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "takes another number of them, or other types" arguments_do_not_fit branch_of_no_argument.cpp:@here
-// mend: Branches take the arguments behind them: `cond(p, [](auto x) { ... }, [](auto x) { ... }, x)`.
+// fix: Branches take the arguments behind them: `cond(p, [](auto x) { ... }, [](auto x) { ... }, x)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

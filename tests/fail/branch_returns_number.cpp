@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a branch of cond returns a number" number_from_branch branch_returns_number.cpp:@here
-// mend: Return a value: `zeros_like(x)`.
+// fix: Return a value: `zeros_like(x)`.
 // lines-clang: 28 clang adds three lines on how the list of faults is expanded
 #include "names.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the element types do not match" element_types_differ line<@here> op=select
-// mend: Cast one branch: `select(x > 0, x, cast<float>(i))`.
+// fix: Cast one branch: `select(x > 0, x, cast<float>(i))`.
 #include "names.hpp"
 
 using namespace fail_test;

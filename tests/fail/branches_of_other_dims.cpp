@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: carry_changes "must keep its element type and dims" line<@here> op=cond dim=embed
-// mend: Both branches return values of the same dims and element types.
+// fix: Both branches return values of the same dims and element types.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "takes another number of them, or other types" arguments_do_not_fit branches_without_operand.cpp:@here
-// mend: Give the branches their operand, `cond(sum(x) > 0, yes, no, x)`.
+// fix: Give the branches their operand, `cond(sum(x) > 0, yes, no, x)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -4,7 +4,7 @@
 // of: the compiler
 // errors-gcc: 2 a condition that is no constant, and why
 // alone: the second error of g++ names a header alone
-// mend: Name a dim or an axis of the function, with a size that it can have.
+// fix: Name a dim or an axis of the function, with a size that it can have.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no elements yet" value_indexed call_value.cpp:@here
-// mend: A neighbour is `shift(x, batch, 1)`; a part is `slice(x, batch, first, last)`.
+// fix: A neighbour is `shift(x, batch, 1)`; a part is `slice(x, batch, first, last)`.
 #include "names.hpp"
 
 using namespace fail_test;

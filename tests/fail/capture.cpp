@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a function must not capture" captures capture.cpp:@here
-// mend: Pass the number as an argument: `[](auto x, auto rate) { return rate * x; }`. Constants of C++ at namespace scope need no capture.
+// fix: Pass the number as an argument: `[](auto x, auto rate) { return rate * x; }`. Constants of C++ at namespace scope need no capture.
 #include "names.hpp"
 
 using namespace fail_test;

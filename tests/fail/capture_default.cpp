@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a function must not capture" captures capture_default.cpp:@here
-// mend: Write `[]`; a closure with `[&]` or `[=]` counts as one that captures, even if it captures nothing.
+// fix: Write `[]`; a closure with `[&]` or `[=]` counts as one that captures, even if it captures nothing.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "captures a value that the gradient depends on; make it an argument" captures_a_variable line<@here> op=custom_vjp
-// mend: Pass the value to the function, `scaled(x, y)`, and return its cotangent from `backward` too.
+// fix: Pass the value to the function, `scaled(x, y)`, and return its cotangent from `backward` too.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a loop carry must keep its element type and dims" carry_changes line<@here> op=scan dim=embed
-// mend: Return a carry with the dims and the element type of the initial one: `rename(next, hidden, embed)`,
-// mend: `cast<float>(next)`.
+// fix: Return a carry with the dims and the element type of the initial one: `rename(next, hidden, embed)`,
+// fix: `cast<float>(next)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

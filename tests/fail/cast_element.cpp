@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this type cannot be the element of a tensor" not_an_element "not_an_element, short" cast_element.cpp:@here
-// mend: Cast to one of the element types: `cast<std::int32_t>(x)`.
+// fix: Cast to one of the element types: `cast<std::int32_t>(x)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments cast_to_number.cpp:@here op=sin
-// mend: The sine has one operand.
+// fix: The sine has one operand.
 #include "names.hpp"
 
 using namespace fail_test;

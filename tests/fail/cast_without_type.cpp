@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "its element type is a template argument" type_of_cast cast_without_type.cpp:@here
-// mend: Write `cast<double>(x)`.
+// fix: Write `cast<double>(x)`.
 #include "names.hpp"
 
 using namespace fail_test;

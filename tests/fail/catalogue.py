@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes docs/errors.md: every fault and every exception, with its sentence, an example and a remedy.
 
-Nothing is written twice. Faults and their sentences come from base/fault_list.hpp. Examples and remedies come from the programs in this folder (their lines `// expect:` and `// mend:`, see check.py). Exceptions come from
-base/error.hpp, and their sentences from the errors.hpp of each room and from base/error.hpp, where `/// mend:` stands above each
+Nothing is written twice. Faults and their sentences come from base/fault_list.hpp. Examples and remedies come from the programs in this folder (their lines `// expect:` and `// fix:`, see check.py). Exceptions come from
+base/error.hpp, and their sentences from the errors.hpp of each room and from base/error.hpp, where `/// fix:` stands above each
 sentence. With --check nothing is written; the script fails if the page is out of date.
 """
 import pathlib
@@ -45,15 +45,15 @@ class Program:
     def __init__(self, path: pathlib.Path):
         self.name = path.stem
         self.words: list[str] = []
-        self.mend = ""
+        self.fix = ""
         telling: list[str] = []
         for line in read(path).splitlines():
             note = re.match(r"//\s*([\w-]+):\s*(.*)", line)
             if note and note.group(1).startswith("expect"):
                 if note.group(1) == "expect":
                     self.words += shlex.split(note.group(2), posix=True)
-            elif note and note.group(1) == "mend":
-                self.mend = f"{self.mend} {note.group(2)}".strip()
+            elif note and note.group(1) == "fix":
+                self.fix = f"{self.fix} {note.group(2)}".strip()
             # What every program has, and what only shows that there is no second error.
             elif not re.match(r"//|#include|using namespace|(inline )?namespace|\} // namespace|int main|static_assert\(plan", line):
                 telling.append(re.sub(r"//\s*here\s*$", "// <- here", line))
@@ -90,8 +90,8 @@ def programs() -> dict[str, list[Program]]:
         names = [word for word in program.words if word in known]
         if len(names) != 1:
             raise Wrong(f"{path.name}: its expectation names {len(names)} faults instead of one")
-        if not program.mend:
-            raise Wrong(f"{path.name}: no line '// mend: what to write instead'")
+        if not program.fix:
+            raise Wrong(f"{path.name}: no line '// fix: what to write instead'")
         if not any("@here" in word for word in program.words):
             raise Wrong(f"{path.name}: its expectation does not name the user's line (line<@here>, or {path.name}:@here)")
         found.setdefault(names[0], []).append(program)
@@ -109,12 +109,12 @@ def compile_time() -> list[str]:
                 raise Wrong(f"fault::{fault} has a program ({shown[fault][0].name}.cpp); take it from the list of those without")
             out += [wrapped(f"**Remedy:** {WITHOUT_PROGRAM[fault]}"), ""]
         elif fault not in shown:
-            raise Wrong(f"fault::{fault} is shown by no program in tests/fail; write one with lines '// expect:' and '// mend:'")
+            raise Wrong(f"fault::{fault} is shown by no program in tests/fail; write one with lines '// expect:' and '// fix:'")
         for program in shown.get(fault, []):
             if not any(word in sentence for word in program.telling_words()):
                 raise Wrong(f"{program.name}.cpp: its expectation quotes nothing of the sentence of fault::{fault}")
             out += ["```cpp", program.lines, "```", "", wrapped(f"**Facts:** {program.facts(fault)}."), "",
-                    wrapped(f"**Remedy:** {program.mend}"), ""]
+                    wrapped(f"**Remedy:** {program.fix}"), ""]
     for name in sorted(WITHOUT_PROGRAM.keys() - says):
         raise Wrong(f"fault::{name} is none of base/fault_list.hpp; take it from the list of those without a program")
     for path in sorted(HEADERS.rglob("*.hpp")):
@@ -184,19 +184,19 @@ def run_time() -> list[str]:
         notes = re.sub(r"^/// thrown: .*\n", "", notes, flags=re.MULTILINE)
         if name not in thrown:
             raise Wrong(f"{path}: wording::{name} is thrown by nothing")
-        mend = " ".join(re.findall(r"^/// (?:mend: )?(.*)", notes, re.MULTILINE)) if "mend:" in notes else ""
-        if not mend:
-            raise Wrong(f"{path}: no line '/// mend: what to do' above wording::{name}")
+        fix = " ".join(re.findall(r"^/// (?:fix: )?(.*)", notes, re.MULTILINE)) if "fix:" in notes else ""
+        if not fix:
+            raise Wrong(f"{path}: no line '/// fix: what to do' above wording::{name}")
         sentence = text_of(name, int(count), words, order) if text else expression_text(re.search(r"return (.*);", body, re.DOTALL).group(1))
-        wordings.setdefault(thrown[name], []).append((sentence, mend))
+        wordings.setdefault(thrown[name], []).append((sentence, fix))
     out = []
     for notes, kind in kinds:
         about = " ".join(re.findall(r"^/// (.*)", notes, re.MULTILINE))
         if kind == "error":
             continue
         out += [f"### {kind}", "", wrapped(about), ""]
-        for sentence, mend in wordings.pop(kind, []):
-            out += [wrapped(sentence.replace('<', chr(92) + '<'), "> ", "> "), "", wrapped(f"**Remedy:** {mend}"), ""]
+        for sentence, fix in wordings.pop(kind, []):
+            out += [wrapped(sentence.replace('<', chr(92) + '<'), "> ", "> "), "", wrapped(f"**Remedy:** {fix}"), ""]
     for kind in wordings:
         raise Wrong(f"base/error.hpp: {kind} is thrown but not described")
     return out

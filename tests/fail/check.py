@@ -16,7 +16,7 @@ Lines of the program that this script reads:
                                     the text, in the first line with it, and must compile
   // alone: why                      a program that is not in a batch; one with flags is not in a batch either
   ... // here                        marks the user's line; the word @here in an expectation is its number
-  // mend: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
+  // fix: what to write instead     not checked here, for catalogue.py, which makes docs/errors.md of these programs
 
 One program:   check.py --compiler g++ --id GNU --core FILE --runtime FILE and_and.cpp
 A batch:       check.py ... --batch 3/12 --into batch.cpp *.cpp

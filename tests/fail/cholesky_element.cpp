@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this operation is not defined for this element type" no_function_for_element line<@here> op=cholesky
-// mend: Factor numbers of type float or double: `cholesky(cast<float>(x), batch, embed)`.
+// fix: Factor numbers of type float or double: `cholesky(cast<float>(x), batch, embed)`.
 #include "names.hpp"
 
 #include <cleave/linalg/recorded.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "of dims or axes in parentheses, C++ keeps the last one alone" comma_of_names comma_of_dims.cpp:@here
-// mend: Dims are arguments: `sum(x, batch, embed)`.
+// fix: Dims are arguments: `sum(x, batch, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

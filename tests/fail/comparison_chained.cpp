@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "compared again" comparison_of_bools line<@here> op=less
-// mend: Write `(0 < x) & (x < 1)`.
+// fix: Write `(0 < x) & (x < 1)`.
 #include "names.hpp"
 
 using namespace fail_test;

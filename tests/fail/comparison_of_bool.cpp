@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "compared again" comparison_of_bools line<@here> op=equal
-// mend: A bool needs no comparison: `select(x > 0, x, y)`.
+// fix: A bool needs no comparison: `select(x > 0, x, y)`.
 #include "names.hpp"
 
 using namespace fail_test;

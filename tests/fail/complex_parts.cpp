@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "parts of a complex number" complex_parts line<@here> op=complex
-// mend: Cast the parts: `complex(cast<float>(x), cast<float>(y))`. Two floats give `Kokkos::complex<float>`, two
-// mend: doubles `Kokkos::complex<double>`.
+// fix: Cast the parts: `complex(cast<float>(x), cast<float>(y))`. Two floats give `Kokkos::complex<float>`, two
+// fix: doubles `Kokkos::complex<double>`.
 #include "names.hpp"
 
 using namespace fail_test;

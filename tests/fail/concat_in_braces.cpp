@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces op=concat concat_in_braces.cpp:@here
-// mend: Write `concat(both, piece(x, embed), piece(y, embed))`: the first dim is the one of the result.
+// fix: Write `concat(both, piece(x, embed), piece(y, embed))`: the first dim is the one of the result.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

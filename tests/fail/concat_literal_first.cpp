@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the operands do not broadcast" dims_do_not_broadcast line<@here> op=concat dim=batch
-// mend: A piece is a value with the dim: `piece(zeros_like(x), batch)`.
+// fix: A piece is a value with the dim: `piece(zeros_like(x), batch)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

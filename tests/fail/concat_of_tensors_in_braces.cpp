@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces op=concat concat_of_tensors_in_braces.cpp:@here
 // needs: runtime
-// mend: Write `z = concat(both, piece(x, batch), piece(y, batch))`, where `both` is the dim of the result.
+// fix: Write `z = concat(both, piece(x, batch), piece(y, batch))`, where `both` is the dim of the result.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a branch of cond is a function" branch_no_function cond_of_values.cpp:@here
-// mend: Write `select(x > 0, x, -x)`, or `cond(s > 0, [](auto v) { return v; }, [](auto v) { return -v; }, x)`.
+// fix: Write `select(x > 0, x, -x)`, or `cond(s > 0, [](auto v) { return v; }, [](auto v) { return -v; }, x)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

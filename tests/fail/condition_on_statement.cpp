@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a statement computes nothing before it is assigned" statement_as_number condition_on_statement.cpp:@here
-// mend: Assign it first: `Number s(sum(x)); if (s.item() > 0.5f) ...`
+// fix: Assign it first: `Number s(sum(x)); if (s.item() > 0.5f) ...`
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor of rank 0 is no condition" tensor_as_condition condition_on_tensor.cpp:@here
-// mend: Ask for the element, `if (flag.item())`, or whether the tensor has data, `if (flag.has_data())`.
+// fix: Ask for the element, `if (flag.item())`, or whether the tensor has data, `if (flag.has_data())`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

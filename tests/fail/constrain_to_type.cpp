@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments op=constrain constrain_to_type.cpp:@here
-// mend: Write the layout: `constrain(x, mesh(batch / data))`.
+// fix: Write the layout: `constrain(x, mesh(batch / data))`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "have different dims" assignment_to_other_dims dim=embed construct_from_other_dims.cpp:@here
 // needs: runtime
-// mend: Give the tensor the dims of the statement.
+// fix: Give the tensor the dims of the statement.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

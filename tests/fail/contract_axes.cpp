@@ -3,8 +3,8 @@
 // expect: "a collective that the contract forbids" contract_broken line<@here> op=dot collective=all_reduce axis=model
 // expect: repair=only_over<model>{}
 // repair: only_over<data>{}
-// mend: Allow the axis, `only_over<data, model>`. Or take the result as the operation leaves it, `mesh(batch / data,
-// mend: embed, cleave::unreduced(model))`, and reduce it outside of the contract.
+// fix: Allow the axis, `only_over<data, model>`. Or take the result as the operation leaves it, `mesh(batch / data,
+// fix: embed, cleave::unreduced(model))`, and reduce it outside of the contract.
 #include "names.hpp"
 
 using namespace fail_test;

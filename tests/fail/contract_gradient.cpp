@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a collective that the contract forbids" contract_broken line<@here> "op=gradient of dot" collective=all_reduce
-// mend: The gradient of a replicated value is a sum over all devices. Allow its all-reduce, or ask for a gradient that
-// mend: is sharded over the same axes, `mesh(embed / data / model)`, which needs a reduce-scatter.
+// fix: The gradient of a replicated value is a sum over all devices. Allow its all-reduce, or ask for a gradient that
+// fix: is sharded over the same axes, `mesh(embed / data / model)`, which needs a reduce-scatter.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

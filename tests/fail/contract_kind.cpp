@@ -3,8 +3,8 @@
 // expect: "a collective that the contract forbids" contract_broken line<@here> op=dot collective=all_gather
 // expect: "repair=cleave::abstract<float, mesh(batch / data, hidden / model)>"
 // repair: cleave::abstract<float, mesh(batch / data, hidden)>
-// mend: Ask for the result as the operation leaves it, `mesh(batch / data, hidden / model)`, or take the kind out of
-// mend: the contract.
+// fix: Ask for the result as the operation leaves it, `mesh(batch / data, hidden / model)`, or take the kind out of
+// fix: the contract.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "dot sums over this dim, but one of its operands does not have it" contracted_dim_missing line<@here> op=dot dim=hidden
-// mend: Contract a dim that both operands have, here `dot(x, w, embed)`. If the same index has two names, `rename` one
-// mend: operand first.
+// fix: Contract a dim that both operands have, here `dot(x, w, embed)`. If the same index has two names, `rename` one
+// fix: operand first.
 #include "names.hpp"
 
 using namespace fail_test;

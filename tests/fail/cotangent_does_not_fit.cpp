@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a cotangent has other dims or another element type" cotangent_does_not_fit line<@here> op=vjp
-// mend: Give the pullback a value with the dims and the element type of the result, here `pullback(y)`.
+// fix: Give the pullback a value with the dims and the element type of the result, here `pullback(y)`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

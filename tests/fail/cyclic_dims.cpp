@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "wraps a block-cyclic array has six dims" cyclic_dims cyclic_dims.cpp:@here
-// mend: Declare a tensor with the dims of the blocks: `mesh(J, q_part / q, j, I, p_part / p, i)`, the columns first. To
-// mend: have the matrix with two dims, copy it with `from_block_cyclic`.
+// fix: Declare a tensor with the dims of the blocks: `mesh(J, q_part / q, j, I, p_part / p, i)`, the columns first. To
+// fix: have the matrix with two dims, copy it with `from_block_cyclic`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor is no View" tensor_as_view deep_copy_of_tensor.cpp:@here
-// mend: Assign the tensor, `y = x`, or name the View of its shard: `Kokkos::deep_copy(y.view(), x.view())`.
+// fix: Assign the tensor, `y = x`, or name the View of its shard: `Kokkos::deep_copy(y.view(), x.view())`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no number" dim_as_number dim_as_bound.cpp:@here
-// mend: Functions work on whole tensors. For a number of iterations use `repeat_times`, and for the extent `count(x, batch)`.
+// fix: Functions work on whole tensors. For a number of iterations use `repeat_times`, and for the extent `count(x, batch)`.
 #include "names.hpp"
 
 using namespace fail_test;

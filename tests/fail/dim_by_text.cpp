@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments dim_by_text.cpp:@here op=mean
-// mend: A dim is an object: `inline constexpr cleave::dim<"embed"> embed;`, and then `mean(x, embed)`.
+// fix: A dim is an object: `inline constexpr cleave::dim<"embed"> embed;`, and then `mean(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no number" dim_as_number dim_in_arithmetic.cpp:@here
-// mend: The extent of a dim is `count(x, batch)`.
+// fix: The extent of a dim is `count(x, batch)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the tensor does not have this dim" dim_missing line<@here> op=sum dim=hidden
-// mend: Name a dim that the operand has: `sum(x, embed)`. Note that `dot`, `sum`, `max`, `min` and `mean` remove the
-// mend: dims that they are given.
+// fix: Name a dim that the operand has: `sum(x, embed)`. Note that `dot`, `sum`, `max`, `min` and `mean` remove the
+// fix: dims that they are given.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a mesh consists of axes" not_a_layout dim_over_dim.cpp:@here
-// mend: Divide by axes, `batch / data`; axes have types `axis<...>`.
+// fix: Divide by axes, `batch / data`; axes have types `axis<...>`.
 #include "names.hpp"
 
 using namespace fail_test;

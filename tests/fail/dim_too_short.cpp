@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this dim has fewer elements than are taken from it or written to it" dim_too_short line<@here> op=top_k dim=seen expected<8> got<6>
-// mend: Take at most as many elements as the dim has.
+// fix: Take at most as many elements as the dim has.
 #include "names.hpp"
 
 #include <cleave/expr/sort.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a dim or an axis is a name and has no number" dim_as_number dims_compared.cpp:@here
-// mend: Compare their types: `std::is_same_v<decltype(batch), decltype(embed)>`.
+// fix: Compare their types: `std::is_same_v<decltype(batch), decltype(embed)>`.
 #include "names.hpp"
 
 using namespace fail_test;

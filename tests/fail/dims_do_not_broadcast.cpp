@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the operands do not broadcast" dims_do_not_broadcast line<@here> op=add dim=hidden
-// mend: Give both operands the same dims first, for example with `sum(h, hidden)`, or contract with `dot`. For an outer
-// mend: product write `dot(a, b)` without a dim; for another outer operation, `broadcast(a, row, col) == b`.
+// fix: Give both operands the same dims first, for example with `sum(h, hidden)`, or contract with `dot`. For an outer
+// fix: product write `dot(a, b)` without a dim; for another outer operation, `broadcast(a, row, col) == b`.
 #include "names.hpp"
 
 using namespace fail_test;

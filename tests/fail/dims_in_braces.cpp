@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces op=sum dims_in_braces.cpp:@here
-// mend: Write `sum(x, batch, embed)`.
+// fix: Write `sum(x, batch, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

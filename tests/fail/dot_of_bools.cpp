@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a sum of bools would be a bool" sum_of_bools line<@here> op=dot
-// mend: Count the elements: `dot(cast<int>(x > 0), cast<int>(x > 1), embed)`.
+// fix: Count the elements: `dot(cast<int>(x > 0), cast<int>(x > 1), embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

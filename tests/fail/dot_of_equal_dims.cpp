@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "dot without dims is an outer product" nothing_contracted line<@here> op=dot
-// mend: Name the dims: `dot(x, x, batch, embed)`.
+// fix: Name the dims: `dot(x, x, batch, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

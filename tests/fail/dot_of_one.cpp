@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: wrong_arguments dot_of_one.cpp:@here op=dot "do not fit this function"
-// mend: `dot` takes two operands and the dims over which it sums: `dot(x, w, embed)`. The sum over a dim is `sum(x, embed)`.
+// fix: `dot` takes two operands and the dims over which it sums: `dot(x, w, embed)`. The sum over a dim is `sum(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments dot_without_operand.cpp:@here op=dot
-// mend: A product needs two operands: `dot(x, w, embed)`.
+// fix: A product needs two operands: `dot(x, w, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

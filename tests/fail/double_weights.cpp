@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the element types do not match" element_types_differ line<@here> op=dot
-// mend: Cast one of the operands: `dot(x, cast<float>(w), embed)`. Better, declare both tensors with one element type.
+// fix: Cast one of the operands: `dot(x, cast<float>(w), embed)`. Better, declare both tensors with one element type.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this dim has fewer elements than are taken from it or written to it" dim_too_short line<@here> op=dynamic_update dim=position expected<8> got<6>
-// mend: Give the dim room for the update, or update its first elements with a `slice` of it.
+// fix: Give the dim room for the update, or update its first elements with a `slice` of it.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the element types do not match" element_types_differ line<@here> op=mul
-// mend: Only literals are converted implicitly. Write `x * cast<float>(i)`.
+// fix: Only literals are converted implicitly. Write `x * cast<float>(i)`.
 #include "names.hpp"
 
 using namespace fail_test;

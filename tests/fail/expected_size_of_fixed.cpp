@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "whose type fixes another one" size_is_fixed expected_size_of_fixed.cpp:@here dim=row expected<4> got<5>
-// mend: Expect the size that the type has, or declare the dim without one: `dim<"row">`.
+// fix: Expect the size that the type has, or declare the dim without one: `dim<"row">`.
 #include "names.hpp"
 
 using namespace fail_test;

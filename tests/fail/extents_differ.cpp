@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this dim has two different fixed extents" extents_differ extents_differ.cpp:@here op=input dim=embed expected<512> got<256>
-// mend: Use one `dim` object for both tensors. If the extents should differ, they are two dims: give the second one
-// mend: another name.
+// fix: Use one `dim` object for both tensors. If the extents should differ, they are two dims: give the second one
+// fix: another name.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this member belongs to tensors" member_of_tensor extents_of_value.cpp:@here op=extent
-// mend: The extent of a dim is `count(x, batch)`, which is known at run time.
+// fix: The extent of a dim is `count(x, batch)`, which is known at run time.
 #include "names.hpp"
 
 using namespace fail_test;

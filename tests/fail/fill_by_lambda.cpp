@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "fill_by a function of the array of a global index" not_a_fill fill_by_lambda.cpp:@here
-// mend: Write `x.fill_by(f)` for a function of the indices.
+// fix: Write `x.fill_by(f)` for a function of the indices.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "fill_by a function of the array of a global index" not_a_fill fill_by_of_two.cpp:@here
-// mend: The function takes one array of indices: `x.fill_by([](const auto& at) { return at[0] + at[1]; })`.
+// fix: The function takes one array of indices: `x.fill_by([](const auto& at) { return at[0] + at[1]; })`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

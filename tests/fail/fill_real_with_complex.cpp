@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "are not converted to real numbers implicitly" not_for_complex fill_real_with_complex.cpp:@here
-// mend: Give its real part: `x.fill(z.real())`.
+// fix: Give its real part: `x.fill(z.real())`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

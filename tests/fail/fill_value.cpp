@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this member belongs to tensors" member_of_tensor fill_value.cpp:@here op=fill
-// mend: Write `x = zeros_like(x)`.
+// fix: Write `x = zeros_like(x)`.
 #include "names.hpp"
 
 using namespace fail_test;

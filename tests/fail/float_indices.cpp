@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "must have an integer element type" not_an_index line<@here> op=gather
-// mend: Cast the indices: `gather(table, hidden, cast<int>(ids))`.
+// fix: Cast the indices: `gather(table, hidden, cast<int>(ids))`.
 #include "names.hpp"
 
 #include <cleave/expr/lookup.hpp>

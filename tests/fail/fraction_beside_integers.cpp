@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: literal_does_not_fit "holds integers or bools, which cannot represent it" line<@here> op=mul
-// mend: Cast first, `cast<float>(i) * 0.5f`, or stay with integers: `i / 2`.
+// fix: Cast first, `cast<float>(i) * 0.5f`, or stay with integers: `i / 2`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor of integers or bools; convert it first" fraction_into_integers fraction_into_integers.cpp:@here
-// mend: Write a whole number, or `static_cast<int>(3.7)`.
+// fix: Write a whole number, or `static_cast<int>(3.7)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

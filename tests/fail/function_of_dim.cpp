@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a value or a tensor as its first operand" names_alone op=exp function_of_dim.cpp:@here
-// mend: Write `exp(iota<float>(x, embed))` for the indices of a dim.
+// fix: Write `exp(iota<float>(x, embed))` for the indices of a dim.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "does not count from the end" index_negative line<@here> op=gather
-// mend: Write `gather(x, batch, count<int>(x, batch) - 1)`.
+// fix: Write `gather(x, batch, count<int>(x, batch) - 1)`.
 #include "names.hpp"
 
 #include <cleave/expr/lookup.hpp>

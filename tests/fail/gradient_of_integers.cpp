@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: not_differentiable "real floating-point number" gradient_of_integers.cpp:@here op=value_and_grad
-// mend: Take the gradient with respect to floating-point arguments: `grad<1>(loss)`.
+// fix: Take the gradient with respect to floating-point arguments: `grad<1>(loss)`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

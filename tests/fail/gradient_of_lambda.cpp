@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a plan or a gradient takes a function" not_a_function gradient_of_lambda.cpp:@here
-// mend: Wrap the lambda: `cleave::grad(cleave::function([](auto x) { return sum(x * x); }))`.
+// fix: Wrap the lambda: `cleave::grad(cleave::function([](auto x) { return sum(x * x); }))`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "have different dims" assignment_to_other_dims gradient_of_own_heads.cpp:@here dim=hidden
-// mend: The gradient of a tensor has its dims. Declare it as `mesh(embed)`: it is summed over all of `hidden`.
+// fix: The gradient of a tensor has its dims. Declare it as `mesh(embed)`: it is summed over all of `hidden`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> "op=gradient of reduce" axis=model
-// mend: The derivative of a maximum needs to know which elements attain it. Reduce the partial values first:
-// mend: `max(reshard(p, mesh(batch / data)))`.
+// fix: The derivative of a maximum needs to know which elements attain it. Reduce the partial values first:
+// fix: `max(reshard(p, mesh(batch / data)))`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

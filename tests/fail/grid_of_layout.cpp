@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "the sizes of a grid are a list" sizes_without_braces grid_of_layout.cpp:@here
-// mend: Give the mesh: `grid(mesh, comm, {4})`. Layouts belong to tensors.
+// fix: Give the mesh: `grid(mesh, comm, {4})`. Layouts belong to tensors.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a kernel on shards reads neighbours along at most three dims" halo_of_kernel line<@here> op=smooth dim=hidden
-// mend: Give `along(dim, fixed(0))`, and set the elements beyond the face in the kernel, where `at_low_face(dim)` or `at_high_face(dim)` says that it is one.
+// fix: Give `along(dim, fixed(0))`, and set the elements beyond the face in the kernel, where `at_low_face(dim)` or `at_high_face(dim)` says that it is one.
 #include "names.hpp"
 
 #include <cleave/stencil/field.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be a condition or a loop bound" value_as_condition if_value.cpp:@here
-// mend: Choose each element with `select(x > 0, x, -x)`, or run one of two bodies with `cond`.
+// fix: Choose each element with `select(x > 0, x, -x)`, or run one of two bodies with `cond`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a kernel that works in place gives its first operand back" in_place_differs line<@here> op=smooth
-// mend: Leave out `result<...>` in `call`, or give `local` the layout to which the first operand is resharded.
+// fix: Leave out `result<...>` in `call`, or give `local` the layout to which the first operand is resharded.
 #include "names.hpp"
 
 #include <cleave/expr/operation.hpp>

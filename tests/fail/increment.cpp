@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "are not changed in place" changed_in_place increment.cpp:@here
-// mend: Write `n = n + 1`.
+// fix: Write `n = n + 1`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "it takes another number of them, or other types" arguments_do_not_fit inner_call.cpp:@here
-// mend: A function that another one calls takes its own number of arguments too.
+// fix: A function that another one calls takes its own number of arguments too.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "is a whole number with a sign" not_a_whole_number interior_by_fraction.cpp:@here
-// mend: Write a whole number: `interior(2 * x, x, 1, batch)`.
+// fix: Write a whole number: `interior(2 * x, x, 1, batch)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

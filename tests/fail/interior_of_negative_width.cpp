@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "paddings and widths at least 0" step_too_small line<@here> op=interior
-// mend: Give the width of the border, at least 0.
+// fix: Give the width of the border, at least 0.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

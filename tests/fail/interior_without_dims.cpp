@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments interior_without_dims.cpp:@here op=interior
-// mend: Name the dims that have a border: `interior(2 * x, x, 1, batch)`.
+// fix: Name the dims that have a border: `interior(2 * x, x, 1, batch)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a different number of tensors than is expected of it" result_count into_too_few.cpp:@here
-// mend: Give `into` one tensor for each result: `both(x).into(a, b)`.
+// fix: Give `into` one tensor for each result: `both(x).into(a, b)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

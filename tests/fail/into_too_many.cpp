@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a different number of tensors than is expected of it" result_count into_too_many.cpp:@here
-// mend: Give `into` one tensor for each result: `twice(x).into(a)`, or `a = twice(x)`.
+// fix: Give `into` one tensor for each result: `twice(x).into(a)`, or `a = twice(x)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

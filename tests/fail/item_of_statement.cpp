@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a statement computes nothing before it is assigned" statement_as_number item_of_statement.cpp:@here
-// mend: Assign it first: `Number s(sum(x)); return s.item();`
+// fix: Assign it first: `Number s(sum(x)); return s.item();`
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

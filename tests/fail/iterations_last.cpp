@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments op=repeat_times iterations_last.cpp:@here
-// mend: The number of iterations comes first, `repeat_times(3, x, f)`.
+// fix: The number of iterations comes first, `repeat_times(3, x, f)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a loop whose number of iterations is known only at run time has no derivative" iterations_not_known line<@here> op=gradient
-// mend: Use `scan` along a dim with one index for each iteration, or wrap the loop in `custom_vjp`, whose rule gives
-// mend: the gradient.
+// fix: Use `scan` along a dim with one index for each iteration, or wrap the loop in `custom_vjp`, whose rule gives
+// fix: the gradient.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a random key" not_a_key key_missing.cpp:@here op=uniform
-// mend: The key comes first: `uniform(key, batch, embed)`.
+// fix: The key comes first: `uniform(key, batch, embed)`.
 #include "names.hpp"
 
 #include <cleave/expr/random.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a label that counts for nothing is ignore{-100}" not_a_probability line<@here> op=cross_entropy
-// mend: The label that counts for nothing is an option of its own: `cross_entropy(x, labels, embed, ignore{-100})`. A number
-// mend: there is the smoothing of the labels, from 0 to 1.
+// fix: The label that counts for nothing is an option of its own: `cross_entropy(x, labels, embed, ignore{-100})`. A number
+// fix: there is the smoothing of the labels, from 0 to 1.
 #include "names.hpp"
 
 #include <cleave/nn/embedding.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "labels must have the dims of the scores" label_dims_differ line<@here> op=cross_entropy dim=batch
-// mend: Give the labels a dim for each dim of the scores except the classes: `tensor<int, mesh(batch / data)>` for scores `mesh(batch / data, embed)`. Where one label holds for all, say so: `broadcast(label, batch)`.
+// fix: Give the labels a dim for each dim of the scores except the classes: `tensor<int, mesh(batch / data)>` for scores `mesh(batch / data, embed)`. Where one label holds for all, say so: `broadcast(label, batch)`.
 #include "names.hpp"
 
 #include <cleave/nn/embedding.hpp>

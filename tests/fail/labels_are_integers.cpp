@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "must have an integer element type" not_an_index line<@here> op=one_hot
-// mend: Store labels as integers, or cast them: `one_hot(cast<int>(labels), hidden)`.
+// fix: Store labels as integers, or cast them: `one_hot(cast<int>(labels), hidden)`.
 #include "names.hpp"
 
 using namespace fail_test;

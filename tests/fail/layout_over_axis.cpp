@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a layout of dims with the axes that shard them" not_a_layout layout_over_axis.cpp:@here
-// mend: Shard a dim: `mesh(batch / data, embed / model)`.
+// fix: Shard a dim: `mesh(batch / data, embed / model)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor has at most 8 dims" rank_too_high layout_rank.cpp:@here op=layout expected<8> got<9>
-// mend: Store dims that always appear together as one dim, with the product of their extents, and `split` it inside the
-// mend: function where you need the parts.
+// fix: Store dims that always appear together as one dim, with the product of their extents, and `split` it inside the
+// fix: function where you need the parts.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -3,7 +3,7 @@
 // expect: "cost the same; constrain it to choose" layouts_tie line<@here> op=add dim=batch
 // expect: "repair=constrain(a + b, mesh(batch / data, embed))" "repair=constrain(a + b, mesh(batch, embed / data))"
 // repair: a + b
-// mend: Choose a layout: `exp(constrain(a + b, mesh(batch / data)))`.
+// fix: Choose a layout: `exp(constrain(a + b, mesh(batch / data)))`.
 #include "names.hpp"
 
 using namespace fail_test;

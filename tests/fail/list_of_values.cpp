@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor, a number, or an aggregate" not_an_argument list_of_values.cpp:@here
-// mend: Return a `std::array` or a `std::tuple`: how many results there are is part of the type.
+// fix: Return a `std::array` or a `std::tuple`: how many results there are is part of the type.
 #include "names.hpp"
 
 #include <vector>

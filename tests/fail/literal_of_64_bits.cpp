@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "more than 53 bits" literal_too_long line<@here> op=mul
-// mend: Give the function another argument, which may be a number: `f(x, 6364136223846793005u)`.
+// fix: Give the function another argument, which may be a number: `f(x, 6364136223846793005u)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: literal_does_not_fit "holds integers or bools, which cannot represent it" line<@here> op=add
-// mend: Cast to a type that has the number: `cast<std::int64_t>(i) + 3000000000`.
+// fix: Cast to a type that has the number: `cast<std::int64_t>(i) + 3000000000`.
 #include "names.hpp"
 
 using namespace fail_test;

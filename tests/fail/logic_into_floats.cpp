@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the element types do not match" element_types_differ logic_into_floats.cpp:@here op=assignment
-// mend: Comparisons and logic give bool. Choose between numbers with `select((x > 0) & (y > 0), x, 0)`, or cast.
+// fix: Comparisons and logic give bool. Choose between numbers with `select((x > 0) & (y > 0), x, 0)`, or cast.
 #include "names.hpp"
 
 using namespace fail_test;

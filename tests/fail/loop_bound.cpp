@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be a condition or a loop bound" value_as_condition loop_bound.cpp:@here
-// mend: Write `repeat_times(n, x, body)`. A bound that is a constant of C++ needs no loop of the library.
+// fix: Write `repeat_times(n, x, body)`. A bound that is a constant of C++ needs no loop of the library.
 #include "names.hpp"
 
 using namespace fail_test;

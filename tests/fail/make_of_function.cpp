@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "use into()" not_for_make make_of_function.cpp:@here
 // needs: runtime
-// mend: The planner does not choose the layout of a result. Declare it: `Field y(f(x))`, or `f(x).into(y)`.
+// fix: The planner does not choose the layout of a result. Declare it: `Field y(f(x))`, or `f(x).into(y)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments line<@here> op=attention
-// mend: A mask is an object: `causal{}`, `sliding_window{128}`, or a function of two indices.
+// fix: A mask is an object: `causal{}`, `sliding_window{128}`, or a function of two indices.
 #include "names.hpp"
 
 #include <cleave/nn/attention.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "do not broadcast" dims_do_not_broadcast line<@here> op=logical_and "repair=broadcast(a, batch, embed) & b"
 // repair: above & left, where a is above, b is left
-// mend: Give one of the masks all dims: `broadcast(above, batch, embed) & left`.
+// fix: Give one of the masks all dims: `broadcast(above, batch, embed) & left`.
 #include "names.hpp"
 
 using namespace fail_test;

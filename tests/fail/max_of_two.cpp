@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "max and min reduce over dims" larger_of_two max_of_two.cpp:@here
-// mend: Write `maximum(x, y)`.
+// fix: Write `maximum(x, y)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: not_floating "floating-point numbers" line<@here> op=mean
-// mend: Cast first: `mean(cast<float>(i), batch)`. For a quotient of integers write it: `sum(i, batch) / n`.
+// fix: Cast first: `mean(cast<float>(i), batch)`. For a quotient of integers write it: `sum(i, batch) / n`.
 #include "names.hpp"
 
 using namespace fail_test;

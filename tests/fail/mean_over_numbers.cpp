@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces op=mean mean_over_numbers.cpp:@here
-// mend: Dims have names, and are arguments of their own: `mean(x, batch, embed)`.
+// fix: Dims have names, and are arguments of their own: `mean(x, batch, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a layout of dims with the axes that shard them" not_a_layout mesh_as_layout.cpp:@here
-// mend: Write the dims with the mesh: `abstract<float, mesh(batch / data, embed)>`.
+// fix: Write the dims with the mesh: `abstract<float, mesh(batch / data, embed)>`.
 #include "names.hpp"
 
 using namespace fail_test;

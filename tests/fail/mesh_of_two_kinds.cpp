@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "two different meshes" meshes_differ mesh_of_two_kinds.cpp:@here
-// mend: Declare the result with the mesh of the arguments. To move a tensor to another mesh use `copy(from, to)`.
+// fix: Declare the result with the mesh of the arguments. To move a tensor to another mesh use `copy(from, to)`.
 #include "names.hpp"
 
 using namespace fail_test;

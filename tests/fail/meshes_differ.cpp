@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "two different meshes" meshes_differ meshes_differ.cpp:@here op=input
-// mend: Declare one mesh with all axes, `mesh{data, model, expert}`, and write every layout with it. A tensor need not
-// mend: be sharded over all of them.
+// fix: Declare one mesh with all axes, `mesh{data, model, expert}`, and write every layout with it. A tensor need not
+// fix: be sharded over all of them.
 #include "names.hpp"
 
 using namespace fail_test;

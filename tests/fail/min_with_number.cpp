@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "max and min reduce over dims" larger_of_two min_with_number.cpp:@here
-// mend: Write `minimum(x, 1)`.
+// fix: Write `minimum(x, 1)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "text in quotes that is not empty" name_missing name_as_object.cpp:@here
-// mend: Write the name as a template argument: `dim<"row"> row`.
+// fix: Write the name as a template argument: `dim<"row"> row`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a stencil or a kernel reads a neighbour outside of the neighbourhood of its field" neighbour_too_far line<@here> dim=hidden
-// mend: Make the field as wide as its farthest neighbour, `star<2>(...)`, or a `box` where it lies on a diagonal.
+// fix: Make the field as wide as its farthest neighbour, `star<2>(...)`, or a `box` where it lies on a diagonal.
 #include "names.hpp"
 
 #include <cleave/stencil/field.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this user-defined operation has no derivative" no_derivative line<@here> op=cumulative
-// mend: Give an elementwise operation the formulas of its cotangents in its entry. Wrap a kernel on shards in
-// mend: `custom_vjp(forward, backward)`.
+// fix: Give an elementwise operation the formulas of its cotangents in its entry. Wrap a kernel on shards in
+// fix: `custom_vjp(forward, backward)`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this operation is not defined for this element type" no_function_for_element line<@here> op=halved
-// mend: Let the call operator take numbers of that type, for example as a template, or `cast` the operand.
+// fix: Let the call operator take numbers of that type, for example as a template, or `cast` the operand.
 #include "names.hpp"
 
 #include <cleave/expr/operation.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "do not broadcast" dims_do_not_broadcast line<@here> op=atan2 "repair=atan2(broadcast(a, batch, embed), b)"
 // repair: atan2(x, y), where a is x, b is y
-// mend: Give one operand the dims that it lacks: `atan2(broadcast(x, batch, embed), y)`.
+// fix: Give one operand the dims that it lacks: `atan2(broadcast(x, batch, embed), y)`.
 #include "names.hpp"
 
 #include <cleave/expr/mathematics.hpp>

@@ -3,7 +3,7 @@
 // expect: "do not broadcast" dims_do_not_broadcast line<@here> op=minimum
 // expect: "repair=minimum(broadcast(a, batch, embed), b)"
 // repair: minimum(rows, columns), where a is rows, b is columns
-// mend: Give one operand all dims of the result: `minimum(broadcast(rows, batch, embed), columns)`.
+// fix: Give one operand all dims of the result: `minimum(broadcast(rows, batch, embed), columns)`.
 #include "names.hpp"
 
 using namespace fail_test;

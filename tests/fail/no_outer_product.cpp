@@ -3,7 +3,7 @@
 // expect: "do not broadcast" dims_do_not_broadcast line<@here> op=mul "repair=dot(a, b)"
 // expect: "repair=broadcast(a, batch, embed) * b"
 // repair: rows * columns, where a is rows, b is columns
-// mend: An outer product is a `dot` without dims: `dot(rows, columns)`.
+// fix: An outer product is a `dot` without dims: `dot(rows, columns)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "do not broadcast" dims_do_not_broadcast line<@here> op=add "repair=broadcast(a, batch, embed, hidden) + b"
 // repair: x + w, where a is x, b is w
-// mend: One operand has all the dims of the other. Give one of them the missing dim: `broadcast(x, hidden)`.
+// fix: One operand has all the dims of the other. Give one of them the missing dim: `broadcast(x, hidden)`.
 #include "names.hpp"
 
 using namespace fail_test;

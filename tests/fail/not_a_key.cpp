@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a random key" not_a_key line<@here> op=uniform
-// mend: Make the key an integer argument, `std::uint32_t`. Use it or the result of `fold_in`: `uniform(fold_in(key,
-// mend: step), batch, embed)`.
+// fix: Make the key an integer argument, `std::uint32_t`. Use it or the result of `fold_in`: `uniform(fold_in(key,
+// fix: step), batch, embed)`.
 #include "names.hpp"
 
 #include <cleave/expr/random.hpp>

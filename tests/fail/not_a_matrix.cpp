@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "compute this function of one matrix together" not_a_matrix line<@here> op=grid_cholesky dim=batch
-// mend: A batch of matrices is factored by `cholesky`, whose batch dims may be sharded.
+// fix: A batch of matrices is factored by `cholesky`, whose batch dims may be sharded.
 // needs: runtime
 #include "names.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a loop or cond predicate must be a rank-0 bool" not_a_predicate line<@here> op=cond
-// mend: Reduce the predicate to one value: `any(x > 0)`, `all(x > 0)`, `sum(x) > 0`.
+// fix: Reduce the predicate to one value: `any(x > 0)`, `all(x > 0)`, `sum(x) > 0`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

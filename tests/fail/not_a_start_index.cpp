@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a dynamic start index must be a rank-0 integer" not_a_start_index line<@here> op=dynamic_slice
-// mend: Pass a rank-0 tensor or a number of an integer type: `cast<int>(start)`.
+// fix: Pass a rank-0 tensor or a number of an integer type: `cast<int>(start)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

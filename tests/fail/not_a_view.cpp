@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a collective on shards takes Views" not_a_view not_a_view.cpp:@here
 // needs: runtime
-// mend: Pass a Kokkos::View: `out.view<double*>()` of a shard, or one that the kernel allocates.
+// fix: Pass a Kokkos::View: `out.view<double*>()` of a shard, or one that the kernel allocates.
 #include <cleave/cleave.hpp>
 
 namespace fail_test {

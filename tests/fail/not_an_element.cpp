@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this type cannot be the element of a tensor" not_an_element "not_an_element, short" not_an_element.cpp:@here
 // lines-clang: 36 the type is found wrong in the middle of the signature's templates
-// mend: Use `bool`, `float`, `double`, an integer of 8, 32 or 64 bits, `bfloat16`, `half` or `Kokkos::complex`. Store
-// mend: shorts as `std::int32_t`.
+// fix: Use `bool`, `float`, `double`, an integer of 8, 32 or 64 bits, `bfloat16`, `half` or `Kokkos::complex`. Store
+// fix: shorts as `std::int32_t`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a value that is not a real floating-point number" not_differentiable not_differentiable.cpp:@here op=value_and_grad
-// mend: Differentiate with respect to floating-point arguments: `grad<1>(loss)` is the gradient with respect to the
-// mend: second argument. Integers have no gradient, even if they are cast later.
+// fix: Differentiate with respect to floating-point arguments: `grad<1>(loss)` is the gradient with respect to the
+// fix: second argument. Integers have no gradient, even if they are cast later.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "must take one, two or three numbers of one type and return that type" not_elementwise "not_elementwise, joined" not_elementwise.cpp:@here
-// mend: Return the type of the operands, for example with a template. An operation that needs whole rows or other dims
-// mend: is an operation on shards: `call<Op>(...)`.
+// fix: Return the type of the operands, for example with a template. An operation that needs whole rows or other dims
+// fix: is an operation on shards: `call<Op>(...)`.
 #include "names.hpp"
 
 #include <cleave/expr/operation.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this operation needs real floating-point numbers" not_floating line<@here> op=variance
-// mend: Cast first, to the type of the result: `variance(cast<float>(x), batch)`.
+// fix: Cast first, to the type of the result: `variance(cast<float>(x), batch)`.
 #include "names.hpp"
 
 #include <cleave/expr/reductions.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this operation needs real floating-point numbers" not_floating "not_floating, int" not_floating_element.cpp:@here
-// mend: Draw bits, `random_bits(key, batch)`, or cast floating-point numbers: `cast<int>(floor(6 * uniform(key,
-// mend: batch)))`.
+// fix: Draw bits, `random_bits(key, batch)`, or cast floating-point numbers: `cast<int>(floor(6 * uniform(key,
+// fix: batch)))`.
 #include "names.hpp"
 
 #include <cleave/expr/random.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "complex numbers have no order" not_for_complex line<@here> op=maximum
-// mend: Compare real numbers: `maximum(abs(z), abs(w))`, or `real(z)` and `imag(z)` separately. To convert a complex
-// mend: number to a real one, write `real(z)`.
+// fix: Compare real numbers: `maximum(abs(z), abs(w))`, or `real(z)` and `imag(z)` separately. To convert a complex
+// fix: number to a real one, write `real(z)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "use into()" not_for_make not_for_make.cpp:@here
-// mend: Construct the tensors yourself and write `value_and_grad(loss)(w, x).into(value, weighted, gradient)`. The
-// mend: library does not know the type of the second result of the function.
+// fix: Construct the tensors yourself and write `value_and_grad(loss)(w, x).into(value, weighted, gradient)`. The
+// fix: library does not know the type of the second result of the function.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

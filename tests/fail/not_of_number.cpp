@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "take bools and know no bits" logic_of_numbers line<@here> op=logical_not
-// mend: Compare: `x == 0`.
+// fix: Compare: `x == 0`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: literal_does_not_fit "holds integers or bools, which cannot represent it" line<@here> op=mul
-// mend: Cast the tensor, `cast<float>(i) * rate`, or pass an integer.
+// fix: Cast the tensor, `cast<float>(i) * rate`, or pass an integer.
 #include "names.hpp"
 
 using namespace fail_test;

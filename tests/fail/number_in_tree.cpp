@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a number for all leaves belongs into the function" number_in_tree number_in_tree.cpp:@here
-// mend: Write the number in the function: `tree_map([](auto x) { return 0.5f * x; }, g)`.
+// fix: Write the number in the function: `tree_map([](auto x) { return 0.5f * x; }, g)`.
 #include "names.hpp"
 
 #include <cleave/expr/tree.hpp>

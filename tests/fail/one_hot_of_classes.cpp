@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments op=one_hot one_hot_of_classes.cpp:@here
-// mend: The number of classes is the extent of the dim: `one_hot(labels, embed)`.
+// fix: The number of classes is the extent of the dim: `one_hot(labels, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

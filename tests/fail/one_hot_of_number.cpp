@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments op=one_hot one_hot_of_number.cpp:@here
-// mend: Name the new dim: `one_hot(labels, classes)` with `dim<"classes", 10>`.
+// fix: Name the new dim: `one_hot(labels, classes)` with `dim<"classes", 10>`.
 #include "names.hpp"
 
 using namespace fail_test;

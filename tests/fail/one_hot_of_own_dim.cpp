@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "appears twice in one tensor" dim_used_twice line<@here> op=one_hot dim=batch
-// mend: The classes are a dim of their own: `one_hot(labels, classes)`.
+// fix: The classes are a dim of their own: `one_hot(labels, classes)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the wrong number of operands" operand_count line<@here> op=distance expected<2> got<1>
-// mend: Pass as many operands as the call operator of the operation takes.
+// fix: Pass as many operands as the call operator of the operation takes.
 #include "names.hpp"
 
 #include <cleave/expr/operation.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "called with the wrong number of operands" operand_count line<@here> op=scaled expected<2> got<4>
-// mend: Call the operation with as many operands as its call operator has: one, two or three.
+// fix: Call the operation with as many operands as its call operator has: one, two or three.
 #include "names.hpp"
 
 #include <cleave/expr/operation.hpp>

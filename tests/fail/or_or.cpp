@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "have no && and ||" short_circuit or_or.cpp:@here
-// mend: Write `(x < 0) | (x > 1)`.
+// fix: Write `(x < 0) | (x > 1)`.
 #include "names.hpp"
 
 using namespace fail_test;

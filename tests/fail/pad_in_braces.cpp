@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces op=pad pad_in_braces.cpp:@here
-// mend: Write the numbers as arguments, with the dim of the result: `pad(x, batch, padded, 1, 1)`.
+// fix: Write the numbers as arguments, with the dim of the result: `pad(x, batch, padded, 1, 1)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

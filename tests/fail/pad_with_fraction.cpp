@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "is a whole number with a sign" not_a_whole_number pad_with_fraction.cpp:@here
-// mend: The value of the new elements comes last: `pad(x, batch, hidden, 0, 1, 0, 7.0)`.
+// fix: The value of the new elements comes last: `pad(x, batch, hidden, 0, 1, 0, 7.0)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

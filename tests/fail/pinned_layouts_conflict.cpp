@@ -3,8 +3,8 @@
 // expect: "constrained twice, to two different layouts" pinned_layouts_conflict line<@here> op=constrain dim=batch
 // expect: "repair=reshard(a, mesh(batch / model, embed))"
 // repair: constrain(y, mesh(batch / model)), where a is y
-// mend: Keep one of the two constraints. To move the value from one layout to the other on purpose, with communication,
-// mend: write `reshard(y, mesh(batch / model, embed))`.
+// fix: Keep one of the two constraints. To move the value from one layout to the other on purpose, with communication,
+// fix: write `reshard(y, mesh(batch / model, embed))`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "are not changed in place" changed_in_place plus_equals.cpp:@here
-// mend: Write `x = x + 1`.
+// fix: Write `x = x + 1`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "have no such operator" no_operator power_by_caret.cpp:@here
-// mend: Write `x * x` or `pow(x, 2)`.
+// fix: Write `x * x` or `pow(x, 2)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "predicate must be a rank-0 bool" not_a_predicate predicate_is_bool.cpp:@here
-// mend: Return a comparison of values: `sum(h) > 1.0f`.
+// fix: Return a comparison of values: `sum(h) > 1.0f`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "takes another number of them, or other types" arguments_do_not_fit predicate_of_nothing.cpp:@here
-// mend: The predicate takes the result of the body.
+// fix: The predicate takes the result of the body.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

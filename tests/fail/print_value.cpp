@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "have no such operator" no_operator print_value.cpp:@here
-// mend: A value has no elements while it is recorded. Return it, and print the tensor to which it is assigned.
+// fix: A value has no elements while it is recorded. Return it, and print the tensor to which it is assigned.
 #include "names.hpp"
 
 #include <iostream>

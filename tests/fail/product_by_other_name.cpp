@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no function of this name" written_otherwise product_by_other_name.cpp:@here op=matmul
-// mend: Name the dims that are contracted: `dot(x, w, embed)`.
+// fix: Name the dims that are contracted: `dot(x, w, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

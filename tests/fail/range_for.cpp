@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no elements yet" value_indexed range_for.cpp:@here
-// mend: Use `sum(x, batch)`, or `scan(batch, init, x, body)` where the order matters.
+// fix: Use `sum(x, batch)`, or `scan(batch, init, x, body)` where the order matters.
 #include "names.hpp"
 
 using namespace fail_test;

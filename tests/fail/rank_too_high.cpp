@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor has at most 8 dims" rank_too_high line<@here> op=dot
-// mend: The result of `dot` has all dims of both operands that are not summed over. Sum over the shared ones here, as
-// mend: in `dot(x, y, a)`, or `merge` dims that always go together.
+// fix: The result of `dot` has all dims of both operands that are not summed over. Sum over the shared ones here, as
+// fix: in `dot(x, y, a)`, or `merge` dims that always go together.
 #include "names.hpp"
 
 using namespace fail_test;

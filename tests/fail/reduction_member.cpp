@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "operations are functions, not members" operation_as_member op=sum reduction_member.cpp:@here
-// mend: Write `x - sum(x, embed)`.
+// fix: Write `x - sum(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this dim appears twice" dim_used_twice line<@here> op=rename dim=embed
-// mend: Rename to a dim that the tensor does not have.
+// fix: Rename to a dim that the tensor does not have.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

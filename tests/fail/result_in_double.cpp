@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the element types do not match" element_types_differ result_in_double.cpp:@here op=assignment
-// mend: Return `cast<double>(x + 1)`, or assign to a tensor of floats.
+// fix: Return `cast<double>(x + 1)`, or assign to a tensor of floats.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "each an argument of its own" results_in_tuple results_in_tie.cpp:@here
 // needs: runtime
-// mend: Write each tensor as an argument: `f(x, y).into(value, dx, dy)`.
+// fix: Write each tensor as an argument: `f(x, y).into(value, dx, dy)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -3,7 +3,7 @@
 // needs: runtime
 // expect: "f(x).into(a, b) in place of std::tie(a, b) = f(x)" results_in_tuple results_in_tuple.cpp:@here
 // alone: clang warns of a null pointer in a header and names no file of the user
-// mend: Write `both(x).into(a, b)`.
+// fix: Write `both(x).into(a, b)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

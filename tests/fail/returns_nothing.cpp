@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the function returns nothing" result_missing returns_nothing.cpp:@here
-// mend: Return what is computed. Assigning to a parameter changes no tensor.
+// fix: Return what is computed. Assigning to a parameter changes no tensor.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor, a number, or an aggregate" not_an_argument returns_number.cpp:@here
-// mend: Return a value: `zeros_like(x) + 1`.
+// fix: Return a value: `zeros_like(x) + 1`.
 #include "names.hpp"
 
 using namespace fail_test;

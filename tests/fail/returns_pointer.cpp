@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor, a number, or an aggregate" not_an_argument returns_pointer.cpp:@here
-// mend: Return the value itself, or a std::tuple of values.
+// fix: Return the value itself, or a std::tuple of values.
 #include "names.hpp"
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "returns a reference" reference_returned returns_reference.cpp:@here
-// mend: Let the result type be `auto`.
+// fix: Let the result type be `auto`.
 // lines-clang: 28 clang warns as well
 #include "names.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: not_floating "floating-point numbers" line<@here> op=sqrt
-// mend: Cast first: `sqrt(cast<float>(i))`. The root of an integer is hardly ever an integer.
+// fix: Cast first: `sqrt(cast<float>(i))`. The root of an integer is hardly ever an integer.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments run_time_shift.cpp:@here op=shift
-// mend: A shift is part of the plan. Where it is known only at run time, use `dynamic_slice` with a start index.
+// fix: A shift is part of the plan. Where it is known only at run time, use `dynamic_slice` with a start index.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a sum of bools would be a bool" sum_of_bools line<@here> op=cumulative_sum
-// mend: Count the elements: `cumulative_sum(cast<int>(x > 0), embed)`.
+// fix: Count the elements: `cumulative_sum(cast<int>(x > 0), embed)`.
 #include "names.hpp"
 
 #include <cleave/expr/cumulative.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "scan takes the dim first" scan_without_dim scan_without_dim.cpp:@here
-// mend: Write `scan(batch, start, x, body)`.
+// fix: Write `scan(batch, start, x, body)`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

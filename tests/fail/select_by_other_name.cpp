@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no function of this name" written_otherwise select_by_other_name.cpp:@here op=where
-// mend: Write `select(x > 0, x, 0)`.
+// fix: Write `select(x > 0, x, 0)`.
 #include "names.hpp"
 
 using namespace fail_test;

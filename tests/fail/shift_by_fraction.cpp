@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "is a whole number with a sign" not_a_whole_number shift_by_fraction.cpp:@here
-// mend: Write a whole number: `shift(x, batch, 1)`.
+// fix: Write a whole number: `shift(x, batch, 1)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

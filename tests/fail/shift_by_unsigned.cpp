@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "is a whole number with a sign" not_a_whole_number shift_by_unsigned.cpp:@here
-// mend: Use a type with a sign: `const int h = 1`.
+// fix: Use a type with a sign: `const int h = 1`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

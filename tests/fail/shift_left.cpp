@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "have no such operator" no_operator shift_left.cpp:@here
-// mend: Multiply by 4; neighbours are `shift(x, batch, 1)`.
+// fix: Multiply by 4; neighbours are `shift(x, batch, 1)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "is a whole number with a sign" not_a_whole_number size_by_fraction.cpp:@here dim=batch
-// mend: Write a whole number: `{batch = 1024}`.
+// fix: Write a whole number: `{batch = 1024}`.
 #include "names.hpp"
 
 using namespace fail_test;

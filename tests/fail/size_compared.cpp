@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "is a name and has no number" dim_as_number size_compared.cpp:@here
-// mend: Write `{batch = 1024}`, with one `=`.
+// fix: Write `{batch = 1024}`, with one `=`.
 #include "names.hpp"
 
 using namespace fail_test;

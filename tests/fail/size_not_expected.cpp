@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a size for each dim and axis" size_not_expected size_not_expected.cpp:@here dim=hidden
-// mend: Add `cleave::expect<hidden, 4096>{}` with the size that your calls have, or leave out `all_sizes_expected`.
+// fix: Add `cleave::expect<hidden, 4096>{}` with the size that your calls have, or leave out `all_sizes_expected`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "begin before its end" step_too_small line<@here> op=slice dim=batch
-// mend: Write the lower bound first, and `flip` to reverse the elements.
+// fix: Write the lower bound first, and `flip` to reverse the elements.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces op=softmax softmax_in_braces.cpp:@here
-// mend: Write the dim alone: `softmax(x, embed)`.
+// fix: Write the dim alone: `softmax(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: not_floating "floating-point numbers" line<@here> op=softmax
-// mend: Cast first: `softmax(cast<float>(scores), embed)`.
+// fix: Cast first: `softmax(cast<float>(scores), embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the tensor does not have this dim" dim_missing line<@here> op=softmax dim=hidden
-// mend: Name a dim that the operand has: `softmax(x, embed)`.
+// fix: Name a dim that the operand has: `softmax(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments softmax_without_dim.cpp:@here op=softmax
-// mend: Say over which dim: `softmax(x, embed)`.
+// fix: Say over which dim: `softmax(x, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the number of iterations must be a rank-0 integer" not_a_count line<@here>
-// mend: Give a literal that is not negative, or an int argument of the function.
+// fix: Give a literal that is not negative, or an int argument of the function.
 #include "names.hpp"
 
 #include <cleave/solve/bicgstab.hpp>

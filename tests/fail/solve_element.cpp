@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "needs real floating-point numbers" not_floating line<@here> op=gmres
-// mend: Solve for numbers of type float or double: `gmres<8>(a, cast<double>(b))`.
+// fix: Solve for numbers of type float or double: `gmres<8>(a, cast<double>(b))`.
 #include "names.hpp"
 
 #include <cleave/solve/gmres.hpp>

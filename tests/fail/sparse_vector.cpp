@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "the tensor does not have this dim" dim_missing line<@here> op=multiply dim=hidden
-// mend: Multiply with a value that has the dim of the columns, or rename its dim:
-// mend: `multiply(a, rename(x, embed, hidden))`.
+// fix: Multiply with a value that has the dim of the columns, or rename its dim:
+// fix: `multiply(a, rename(x, embed, hidden))`.
 #include "names.hpp"
 
 #include <cleave/sparse/matrix.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor has at most 8 dims" rank_too_high line<@here> op=split
-// mend: Merge dims that are used together before one is split.
+// fix: Merge dims that are used together before one is split.
 #include "names.hpp"
 
 using namespace fail_test;

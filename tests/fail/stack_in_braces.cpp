@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "without braces" dims_in_braces stack_in_braces.cpp:@here
-// mend: The new dim comes first, and each operand is an argument: `stack(hidden, x, x)`.
+// fix: The new dim comes first, and each operand is an argument: `stack(hidden, x, x)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments op=stack stack_without_dim.cpp:@here
-// mend: Name the new dim: `stack(pair, x, y)`.
+// fix: Name the new dim: `stack(pair, x, y)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

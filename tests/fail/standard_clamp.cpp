@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "functions of namespace std take numbers" standard_function standard_clamp.cpp:@here op=clamp
-// mend: Write `maximum(minimum(x, y), z)`.
+// fix: Write `maximum(minimum(x, y), z)`.
 #include "names.hpp"
 
 #include <algorithm>

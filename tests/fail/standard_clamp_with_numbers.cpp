@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "functions of namespace std take numbers" standard_function op=clamp standard_clamp_with_numbers.cpp:@here
-// mend: Write `minimum(maximum(x, 0.0), 1.0)`.
+// fix: Write `minimum(maximum(x, 0.0), 1.0)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "functions of namespace std take numbers" standard_function standard_maximum.cpp:@here op=max
-// mend: Write `maximum(x, 2 * x)`.
+// fix: Write `maximum(x, 2 * x)`.
 #include "names.hpp"
 
 #include <algorithm>

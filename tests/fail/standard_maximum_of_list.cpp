@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "functions of namespace std take numbers" standard_function op=max standard_maximum_of_list.cpp:@here
-// mend: Write `maximum(maximum(x, y), z)`.
+// fix: Write `maximum(maximum(x, y), z)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "functions of namespace std take numbers" standard_function standard_maximum_of_tensors.cpp:@here op=max
-// mend: Write `y = maximum(x, y)`.
+// fix: Write `y = maximum(x, y)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

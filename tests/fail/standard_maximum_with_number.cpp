@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "functions of namespace std take numbers" standard_function standard_maximum_with_number.cpp:@here op=max
-// mend: Write `maximum(x, 0.0f)`.
+// fix: Write `maximum(x, 0.0f)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

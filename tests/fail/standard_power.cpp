@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "functions of namespace std take numbers" standard_function standard_power.cpp:@here op=pow
-// mend: Write `pow(x, 2)`.
+// fix: Write `pow(x, 2)`.
 #include "names.hpp"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "functions of namespace std take numbers" standard_function standard_sine.cpp:@here op=sin
-// mend: Write `sin(x)`. The name is found by its argument; `using std::sin;` before it does no harm.
+// fix: Write `sin(x)`. The name is found by its argument; `using std::sin;` before it does no harm.
 #include "names.hpp"
 
 #include <cmath>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "functions of namespace std take numbers" standard_function standard_sine_of_tensor.cpp:@here op=sin
-// mend: Write `y = sin(x)`.
+// fix: Write `y = sin(x)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -4,7 +4,7 @@
 // flags: -Werror=unused-result -Werror=unused-value
 // expect: "a statement computes nothing before it is assigned" statement_not_assigned.cpp:@here
 // of: the compiler
-// mend: Write `y = f(x)`, or `f(x).into(y)`.
+// fix: Write `y = f(x)`, or `f(x).into(y)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "two different meshes" meshes_differ statement_of_two_meshes.cpp:@here
-// mend: Declare one mesh with all axes and write all layouts with it. `copy(from, to)` moves a tensor to another mesh.
+// fix: Declare one mesh with all axes and write all layouts with it. `copy(from, to)` moves a tensor to another mesh.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

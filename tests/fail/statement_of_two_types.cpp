@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "the element types do not match" element_types_differ statement_of_two_types.cpp:@here
-// mend: Convert one of them: `x = x + cast<float>(y)`.
+// fix: Convert one of them: `x = x + cast<float>(y)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "appears twice in one tensor" dim_used_twice line<@here> op=stencil dim=batch
-// mend: Each dim of the domain has one condition: `along(batch, wall), along(embed, wall)`.
+// fix: Each dim of the domain has one condition: `along(batch, wall), along(embed, wall)`.
 #include "names.hpp"
 
 #include <cleave/stencil/field.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "must be at least 1, paddings and widths at least 0" step_too_small line<@here> op=slice dim=embed
-// mend: Negative indices count from the end. To reverse a dim use `flip`: `slice(flip(x, embed), embed, hidden, 0)`.
+// fix: Negative indices count from the end. To reverse a dim use `flip`: `slice(flip(x, embed), embed, hidden, 0)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a struct of tensors in a signature is a template" struct_of_one_kind struct_of_abstracts.cpp:@here
-// mend: Write `template <template <class, auto> class Tensor> struct weights`, with `Tensor<float, layout>` fields.
+// fix: Write `template <template <class, auto> class Tensor> struct weights`, with `Tensor<float, layout>` fields.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a struct without base classes, references and C arrays" not_an_argument struct_with_array.cpp:@here
-// mend: Write `std::array`: `std::array<Tensor<float, layout>, 2> a;`.
+// fix: Write `std::array`: `std::array<Tensor<float, layout>, 2> a;`.
 #include "names.hpp"
 
 using namespace fail_test;

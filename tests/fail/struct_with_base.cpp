@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a struct without base classes, references and C arrays" not_an_argument struct_with_base.cpp:@here
-// mend: Make the base class the first field.
+// fix: Make the base class the first field.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a struct without base classes, references and C arrays" not_an_argument struct_with_reference.cpp:@here
-// mend: Make the field a tensor, and pass the struct by reference.
+// fix: Make the field a tensor, and pass the struct by reference.
 #include "names.hpp"
 
 using namespace fail_test;

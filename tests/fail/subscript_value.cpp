@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "has no elements yet" value_indexed subscript_value.cpp:@here
-// mend: One index along a dim is `gather(x, batch, 0)`, a part `slice(x, batch, first, last)`.
+// fix: One index along a dim is `gather(x, batch, 0)`, a part `slice(x, batch, first, last)`.
 #include "names.hpp"
 
 using namespace fail_test;

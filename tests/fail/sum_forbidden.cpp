@@ -3,8 +3,8 @@
 // expect: "a collective that the contract forbids" contract_broken line<@here> collective=all_reduce axis=model
 // expect: "repair=only_over<data, model>{}"
 // repair: only_over<data>{}
-// mend: The gradient of a replicated weight is a sum over all axes that shard the batch. Leave the contract out, or name
-// mend: all of these axes: `cleave::only_over<data, model>{}`.
+// fix: The gradient of a replicated weight is a sum over all axes that shard the batch. Leave the contract out, or name
+// fix: all of these axes: `cleave::only_over<data, model>{}`.
 #include "names.hpp"
 
 #include <cleave/expr/gradient.hpp>

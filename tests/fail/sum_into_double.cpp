@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "are not changed in place" changed_in_place sum_into_double.cpp:@here
-// mend: Start with a value: `auto s = sum(x);`, then `s = s + ...`.
+// fix: Start with a value: `auto s = sum(x);`, then `s = s + ...`.
 #include "names.hpp"
 
 using namespace fail_test;

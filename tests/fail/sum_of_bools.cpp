@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a sum of bools would be a bool" sum_of_bools line<@here> op=sum
-// mend: Count the elements: `sum(cast<int>(x > 0))`.
+// fix: Count the elements: `sum(cast<int>(x > 0))`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "these arguments do not fit this function" wrong_arguments sum_over_number.cpp:@here op=sum
-// mend: Dims have names: `sum(x, batch)`.
+// fix: Dims have names: `sum(x, batch)`.
 #include "names.hpp"
 
 using namespace fail_test;

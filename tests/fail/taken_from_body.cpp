@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "used outside of it" value_of_a_body line<@here> op=add
-// mend: Carry it: `repeat_times(3, std::pair(x, y), [](auto both) { ... })`.
+// fix: Carry it: `repeat_times(3, std::pair(x, y), [](auto both) { ... })`.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "used outside of it" value_of_a_body line<@here> op=add
-// mend: Return it from both branches.
+// fix: Return it from both branches.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

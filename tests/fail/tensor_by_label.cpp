@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_by_label.cpp:@here
-// mend: A tensor has no label. Write the grid first, and the extents in braces: `X x(grid, {4, 2})`.
+// fix: A tensor has no label. Write the grid first, and the extents in braces: `X x(grid, {4, 2})`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "the elements of a tensor are in its shards" tensor_indexed tensor_called.cpp:@here
-// mend: Write `x.view()(i, j)` for an element of this device's shard.
+// fix: Write `x.view()(i, j)` for an element of this device's shard.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

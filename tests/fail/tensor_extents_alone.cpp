@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_extents_alone.cpp:@here
 // needs: runtime
-// mend: Give the grid too: `Matrix b(a.get_grid(), a.extents())`.
+// fix: Give the grid too: `Matrix b(a.get_grid(), a.extents())`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

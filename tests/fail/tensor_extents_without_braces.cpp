@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_extents_without_braces.cpp:@here
 // needs: runtime
-// mend: Write the extents in braces: `Matrix a(grid, {4, 2})`.
+// fix: Write the extents in braces: `Matrix a(grid, {4, 2})`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

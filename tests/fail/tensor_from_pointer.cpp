@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_from_pointer.cpp:@here
 // needs: runtime
-// mend: Wrap the memory in an unmanaged View: `Matrix a(grid, {rows, columns}, Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(p, rows, columns))`.
+// fix: Wrap the memory in an unmanaged View: `Matrix a(grid, {rows, columns}, Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(p, rows, columns))`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

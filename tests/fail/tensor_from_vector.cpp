@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_from_vector.cpp:@here
 // needs: runtime
-// mend: Wrap the memory of the vector in an unmanaged View, or copy the elements into `a.view()`.
+// fix: Wrap the memory of the vector in an unmanaged View, or copy the elements into `a.view()`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

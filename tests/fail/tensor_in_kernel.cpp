@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a kernel captures x.view()" tensor_indexed tensor_in_kernel.cpp:@here
-// mend: Capture the View, `const auto v = x.view();` before the kernel and `v(i)` in it: a captured tensor is a copy.
+// fix: Capture the View, `const auto v = x.view();` before the kernel and `v(i)` in it: a captured tensor is a copy.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_with_value.cpp:@here
-// mend: Fill the tensor in a second statement: `X x(grid, {4, 2}); x.fill(1.0f);`
+// fix: Fill the tensor in a second statement: `X x(grid, {4, 2}); x.fill(1.0f);`
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor is constructed with a grid" wrong_construction tensor_without_grid.cpp:@here
-// mend: Make a grid of the communicator first: `const cleave::grid grid(mesh, comm, {4}); X x(grid, {4, 2});`
+// fix: Make a grid of the communicator first: `const cleave::grid grid(mesh, comm, {4}); X x(grid, {4, 2});`
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be a condition or a loop bound" value_as_condition ternary.cpp:@here
-// mend: Write `select(x > 0, x, -x)`.
+// fix: Write `select(x > 0, x, -x)`.
 #include "names.hpp"
 
 using namespace fail_test;

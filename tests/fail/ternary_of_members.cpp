@@ -4,8 +4,8 @@
 // expect-gcc: "operands to '?:' have different types"
 // expect-clang: "conditional expression is ambiguous"
 // of: the compiler
-// mend: Tensors with other dims or layouts have other types. Write `if constexpr`, or, if a value decides,
-// mend: `select(along_x, g.dx, g.dy)`.
+// fix: Tensors with other dims or layouts have other types. Write `if constexpr`, or, if a value decides,
+// fix: `select(along_x, g.dx, g.dy)`.
 #include "names.hpp"
 
 using namespace fail_test;

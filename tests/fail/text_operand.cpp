@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this cannot be an operand here" not_an_operand text_operand.cpp:@here
-// mend: Pass the parameter itself as an argument of the function: `x + w.bias`.
+// fix: Pass the parameter itself as an argument of the function: `x + w.bias`.
 #include "names.hpp"
 
 using namespace fail_test;

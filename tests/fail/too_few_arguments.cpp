@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "it takes another number of them, or other types" arguments_do_not_fit too_few_arguments.cpp:@here
-// mend: Give the plan, and the call, as many arguments as the function has parameters.
+// fix: Give the plan, and the call, as many arguments as the function has parameters.
 #include "names.hpp"
 
 using namespace fail_test;

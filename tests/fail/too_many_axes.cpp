@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a mesh has at most 7 axes" too_many_axes too_many_axes.cpp:@here op=mesh expected<7> got<8>
-// mend: Replace axes that always shard the same dims by one axis; its size is the product of theirs.
+// fix: Replace axes that always shard the same dims by one axis; its size is the product of theirs.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "at most 64 dims with different names" too_many_dims line<@here> op=rename dim=+
-// mend: A repeated name counts once. Rename back to an existing dim instead of using a new name for each layer, or plan
-// mend: the computation as several functions.
+// fix: A repeated name counts once. Rename back to an existing dim instead of using a new name for each layer, or plan
+// fix: the computation as several functions.
 #include "names.hpp"
 
 #include <string_view>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an aggregate of tensors has at most 64 fields" too_many_fields Layers too_many_fields.cpp:@here
 // lines-clang: 38 the struct is found wrong in the middle of the signature's templates
-// mend: Put repeated fields into a `std::array`, as in `std::array<Tensor<float, mesh(embed, hidden / model)>, 65> w`,
-// mend: or nest structs.
+// fix: Put repeated fields into a `std::array`, as in `std::array<Tensor<float, mesh(embed, hidden / model)>, 65> w`,
+// fix: or nest structs.
 #include "names.hpp"
 
 using namespace fail_test;

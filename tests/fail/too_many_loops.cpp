@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "at most 64 loops" too_many_loops line<@here> op=scan
-// mend: Equal layers are one loop: stack their weights and `scan` them. Derivatives of loops count as loops too.
+// fix: Equal layers are one loop: stack their weights and `scan` them. Derivatives of loops count as loops too.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

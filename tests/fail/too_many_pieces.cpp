@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "too many operands: concat takes at most 6, windows at most 3" too_many_pieces line<@here> op=concat dim=hidden
-// mend: Concatenate at most six tensors at once, and then the results. `windows` takes at most three dims.
+// fix: Concatenate at most six tensors at once, and then the results. `windows` takes at most three dims.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

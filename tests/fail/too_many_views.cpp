@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "relates at most 64 dims" too_many_views line<@here> op=rename
-// mend: Each pair of dims that a rename, split or merge connects counts once. Go through one common name, `rename(x, a,
-// mend: embed)` and then `rename(x, embed, b)`, or plan the computation as several functions.
+// fix: Each pair of dims that a rename, split or merge connects counts once. Go through one common name, `rename(x, a,
+// fix: embed)` and then `rename(x, embed, b)`, or plan the computation as several functions.
 #include "names.hpp"
 
 #include <string_view>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "the tensor does not have this dim" dim_missing line<@here> op=triangular_solve dim=embed
-// mend: The right-hand side has the rows of the matrix, and the result has its columns in that position. `rename` the
-// mend: dim of one of them.
+// fix: The right-hand side has the rows of the matrix, and the result has its columns in that position. `rename` the
+// fix: dim of one of them.
 #include "names.hpp"
 
 #include <cleave/linalg/recorded.hpp>

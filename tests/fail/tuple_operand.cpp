@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this cannot be an operand here" not_an_operand tuple_operand.cpp:@here
-// mend: Take the tuple apart: `auto [a, b] = pair;`.
+// fix: Take the tuple apart: `auto [a, b] = pair;`.
 #include "names.hpp"
 
 #include <tuple>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "do not swap their memory" types_swapped types_swapped.cpp:@here
 // needs: runtime
-// mend: Assign the elements: `Turned c(a); a = b; b = c;`. Tensors of one type are swapped by `std::swap`.
+// fix: Assign the elements: `Turned c(a); a = b; b = c;`. Tensors of one type are swapped by `std::swap`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

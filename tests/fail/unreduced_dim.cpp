@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a mesh consists of axes" not_a_layout unreduced_dim.cpp:@here
-// mend: A value is partial over axes: `unreduced(model)`.
+// fix: A value is partial over axes: `unreduced(model)`.
 #include "names.hpp"
 
 using namespace fail_test;

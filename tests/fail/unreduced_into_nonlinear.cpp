@@ -3,8 +3,8 @@
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=exp axis=model
 // expect: "repair=reshard(a, mesh(batch / data, embed))" "repair=reshard(a, mesh(batch / data / model, embed))"
 // repair: p, where a is p
-// mend: Reduce the sum where you want its all-reduce: `exp(reshard(p, mesh(batch / data, embed)))`. Sums, differences,
-// mend: multiples and `dot` accept unreduced values.
+// fix: Reduce the sum where you want its all-reduce: `exp(reshard(p, mesh(batch / data, embed)))`. Sums, differences,
+// fix: multiples and `dot` accept unreduced values.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -4,7 +4,7 @@
 // of: the compiler
 // errors-clang: 2 the second says that the function is not constexpr
 // lines-clang: 43 of both
-// mend: Write `auto s = sum(x)`: a value has no number until the plan runs.
+// fix: Write `auto s = sum(x)`: a value has no number until the plan runs.
 #include "names.hpp"
 
 using namespace fail_test;

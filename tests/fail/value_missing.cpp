@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "was never given a value" value_missing op=result value_missing.cpp:@here
-// mend: Give every field of what the function returns a value, and start a sum with its first term or with `zeros_like(x)`.
+// fix: Give every field of what the function returns a value, and start a sum with its first term or with `zeros_like(x)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this cannot be an operand here" not_an_operand vector_operand.cpp:@here
-// mend: Put the numbers into a tensor and pass it as an argument of the function.
+// fix: Put the numbers into a tensor and pass it as an argument of the function.
 #include "names.hpp"
 
 #include <vector>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "have different element types" view_elements_differ "view_elements_differ, double, float" view_elements_differ.cpp:@here
-// mend: Declare the tensor with the element type of the View, `tensor<double, ...>`. To convert, wrap the View in such
-// mend: a tensor and assign `b = cast<float>(a)`.
+// fix: Declare the tensor with the element type of the View, `tensor<double, ...>`. To convert, wrap the View in such
+// fix: a tensor and assign `b = cast<float>(a)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

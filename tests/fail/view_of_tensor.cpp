@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor is no View" tensor_as_view view_of_tensor.cpp:@here
-// mend: Ask for the View of this device's shard: `auto v = x.view();`
+// fix: Ask for the View of this device's shard: `auto v = x.view();`
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

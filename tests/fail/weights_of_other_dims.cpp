@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "one of its operands does not have it" contracted_dim_missing line<@here> op=dot dim=hidden
-// mend: Contract over a dim that both have: `dot(x, w, embed)`.
+// fix: Contract over a dim that both have: `dot(x, w, embed)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be a condition or a loop bound" value_as_condition while_value.cpp:@here
-// mend: Write `repeat_until(x, body, done, most)`. The devices agree on the number of iterations.
+// fix: Write `repeat_until(x, body, done, most)`. The devices agree on the number of iterations.
 #include "names.hpp"
 
 using namespace fail_test;

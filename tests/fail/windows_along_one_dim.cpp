@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this dim appears twice in one tensor" dim_used_twice line<@here> op=windows dim=batch
-// mend: A call has one window along each dim. For windows of windows write two calls, `windows(windows(x, first),
-// mend: second)`.
+// fix: A call has one window along each dim. For windows of windows write two calls, `windows(windows(x, first),
+// fix: second)`.
 #include "names.hpp"
 
 #include <cleave/expr/movement.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a different number of tensors than is expected of it" result_count wrong_field_count.cpp:@here
-// mend: Return as many values as the result has fields.
+// fix: Return as many values as the result has fields.
 #include "names.hpp"
 
 #include <array>

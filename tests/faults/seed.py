@@ -72,7 +72,7 @@ def place_of(fault, text):
     for _ in range(count + 1):
         at = text.find(fault["old"], at + 1)
         if at < 0:
-            sys.exit(f"seed.py: {fault['file']} has no {fault['old']!r} any more: mend faults.py")
+            sys.exit(f"seed.py: {fault['file']} has no {fault['old']!r} any more: fix faults.py")
     if fault["nth"] is None and text.find(fault["old"], at + 1) >= 0:
         sys.exit(f"seed.py: {fault['file']} has {fault['old']!r} more than once")
     return at

@@ -22,7 +22,7 @@ DOCUMENT_LIMIT = 100
 # Pages that are written from headers and tests, and quote them.
 GENERATED = ("docs/errors.md", "docs/reference.md", "docs/08-operations.md", "docs/injected-faults.md")
 # Lines of tests/fail that its checker reads.
-DATA = ("// expect:", "// mend:")
+DATA = ("// expect:", "// fix:")
 
 
 def git(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -99,7 +99,7 @@ T whole_number(std::int64_t i) {
 /// Lines of one to eight pieces, two or three times the load in turns, stored past the caches at every distance from a
 /// line of the cache: what is beside them stays.
 template <class T>
-void expect_stores_past_caches() {
+void expect_stores_non_temporal() {
   using cleave::op;
   using load = cleave::fused_node<cleave::load_code, T, 0, 1>;
   using twice = cleave::fused_node<static_cast<int>(op::add), T, 0, 0>;
@@ -144,8 +144,8 @@ void expect_stores_past_caches() {
         }
     }
     void* const out = to.data() + before + begin;
-    cleave::compute_lines_past_caches(pieces, count, {rows, begin, end, &out, &apart, sizeof(T)});
-    cleave::finish_stores_past_caches();
+    cleave::compute_lines_non_temporal(pieces, count, {rows, begin, end, &out, &apart, sizeof(T)});
+    cleave::finish_stores_non_temporal();
     for (std::size_t i = 0; i < to.size(); ++i)
       ASSERT_EQ(std::memcmp(&to[i], &wanted[i], sizeof(T)), 0)
           << "element " << i << " of lines of " << width << " from " << before << ", " << apart << " apart";
@@ -153,7 +153,7 @@ void expect_stores_past_caches() {
 }
 /// Two results of one pass, each at its own distance from a line of the cache.
 template <class T>
-void expect_two_results_past_caches() {
+void expect_two_results_non_temporal() {
   using cleave::op;
   using load = cleave::fused_node<cleave::load_code, T, 0, 1>;
   using expression = cleave::fused_expression<1, load, cleave::fused_node<static_cast<int>(op::add), T, 0, 0>,
@@ -184,21 +184,21 @@ void expect_two_results_past_caches() {
     const void* const loads[] = {from.data()};
     cleave::line_piece all(loops, loads, code.lines, 0, width, first, next);
     void* const out[] = {to[0].data() + before[0], to[1].data() + before[1]};
-    cleave::compute_lines_past_caches(&all, 1, {rows, 0, width, out, next + 1, sizeof(T)});
-    cleave::finish_stores_past_caches();
+    cleave::compute_lines_non_temporal(&all, 1, {rows, 0, width, out, next + 1, sizeof(T)});
+    cleave::finish_stores_non_temporal();
     for (int r = 0; r < 2; ++r)
       ASSERT_EQ(std::memcmp(to[r].data(), wanted[r].data(), to[r].size() * sizeof(T)), 0)
           << "result " << r << " of " << rows << " lines of " << width;
   }
 }
-TEST(blocks, stores_past_caches) {
-  expect_two_results_past_caches<double>();
-  expect_two_results_past_caches<std::int8_t>();
-  expect_stores_past_caches<float>();
-  expect_stores_past_caches<double>();
-  expect_stores_past_caches<std::int8_t>();
-  expect_stores_past_caches<cleave::bfloat16>();
-  expect_stores_past_caches<Kokkos::complex<double>>();
+TEST(blocks, stores_non_temporal) {
+  expect_two_results_non_temporal<double>();
+  expect_two_results_non_temporal<std::int8_t>();
+  expect_stores_non_temporal<float>();
+  expect_stores_non_temporal<double>();
+  expect_stores_non_temporal<std::int8_t>();
+  expect_stores_non_temporal<cleave::bfloat16>();
+  expect_stores_non_temporal<Kokkos::complex<double>>();
 }
 
 constexpr cleave::function scaled([](auto x, auto y) { return x * 2.0 + y; });
@@ -207,7 +207,7 @@ constexpr cleave::function scaled([](auto x, auto y) { return x * 2.0 + y; });
 TEST(blocks, results_larger_than_the_caches) {
   const cleave::grid g(mesh, MPI_COMM_WORLD, {support::ranks()});
   // Lines that begin anywhere in a line of the cache.
-  const std::int64_t cols = 1031, rows = support::ranks() * ((cleave::past_caches_bytes / 4 + cols) / cols);
+  const std::int64_t cols = 1031, rows = support::ranks() * ((cleave::non_temporal_bytes / 4 + cols) / cols);
   matrix<float> x(g, {rows, cols}), z(g, {rows, cols});
   vector<float> y(g, {rows});
   const auto x_at = [](std::int64_t i, std::int64_t j) { return static_cast<float>((i * 7 + j * 3) % 1000); };

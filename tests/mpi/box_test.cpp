@@ -126,8 +126,8 @@ void check_all() {
   for (int k = 0; k < 24; ++k)
     for (std::int64_t size : {1, 2, 4, 8, 16}) {
       const random_box b = random_copy(next, k < 12 ? 300 : 20000);
-      for (stores how : {stores::in_caches, stores::past_caches}) {
-        if (!on_host && how == stores::past_caches) continue; // the host's way
+      for (stores how : {stores::in_caches, stores::non_temporal}) {
+        if (!on_host && how == stores::non_temporal) continue; // the host's way
         check_box(b, size, how);
         check_ranges(b, size, how);
       }
@@ -156,7 +156,7 @@ TEST(box_copies, long_ones_are_divided) {
   const random_box boxes[] = {box_of(run, strides_of(run), 3, strides_of(run), 1, run.elements(), run.elements()),
                               box_of(turned, strides_of(turned), 3, across, 1, turned.elements(), turned.elements())};
   for (const random_box& b : boxes)
-    for (stores how : {stores::in_caches, stores::past_caches}) {
+    for (stores how : {stores::in_caches, stores::non_temporal}) {
       given.parallel = 0;
       check_box(b, 4, how);
       EXPECT_EQ(given.parallel, 1);

@@ -64,7 +64,7 @@ class larger_than_caches {
       : g_(mesh, MPI_COMM_WORLD, {ranks()}), at_{rows, columns}, u_(g_, {rows, columns}), result_(g_, {rows, columns}),
         wanted_(g_, {rows, columns}) {
     u_.fill_by([&](const auto& at) { return static_cast<T>(at_(at[0], at[1])); });
-    EXPECT_GE(u_.local_size() * static_cast<std::int64_t>(sizeof(T)), cleave::past_caches_bytes);
+    EXPECT_GE(u_.local_size() * static_cast<std::int64_t>(sizeof(T)), cleave::non_temporal_bytes);
   }
   void run() {
     const auto cross = [&](std::int64_t i, std::int64_t j) {
@@ -131,7 +131,7 @@ class larger_than_caches {
 };
 
 TEST(large_fields, of_sharded_rows) {
-  static_assert(4099 * sizeof(double) >= cleave::past_caches_line);
+  static_assert(4099 * sizeof(double) >= cleave::non_temporal_line);
   larger_than_caches<double, Rows>(515 * ranks(), 4099).run();
   larger_than_caches<float, Rows>(515 * ranks(), 8203).run();
 }

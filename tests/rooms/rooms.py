@@ -82,7 +82,7 @@ APPLICATION_BUDGET = 3000
 # Above `tensor`, so a program that runs has none of them. And behind interfaces, which the core names at one place each: the transport
 # and the watch that grid.hpp gives to a grid, and the checks that tensor/call.hpp gives to a call.
 NOT_IN_CORE = [*APPLICATIONS, "redistribute", "study", "simulate", "files", "node", "watch", "checked"]
-CORE_BUDGET = 48150
+CORE_BUDGET = 46320
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "checked", "tensor", "redistribute"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}
@@ -316,7 +316,7 @@ def self_test() -> list[str]:
     if sum(len(operations.split()) for operations, _ in NAMED.values()) > MOST_NAMED or not all(reason for _, reason in NAMED.values()):
         wrong.append("NAMED has grown or gives no reason; ask the table or the rules instead")
     if len(ALLOWED) > MOST_ALLOWED or sum(most for most, _ in DETAIL.values()) > MOST_DETAIL:
-        wrong.append("ALLOWED or DETAIL has grown; mend the header instead")
+        wrong.append("ALLOWED or DETAIL has grown; fix the header instead")
     if not all(ALLOWED.values()) or not all(reason for _, reason in DETAIL.values()):
         wrong.append("an entry of ALLOWED or DETAIL gives no reason")
     return wrong

@@ -184,12 +184,12 @@ struct text {
   }
 };
 
-/// mend: Correct the variable, or unset it.
+/// fix: Correct the variable, or unset it.
 inline constexpr text<3> environment_word{"{name} is '{got}' in the environment; it may be {expected}",
                                           {"name", "expected", "got"}};
-/// mend: Wrap a View with one dimension for each dim of the tensor, in the written order.
+/// fix: Wrap a View with one dimension for each dim of the tensor, in the written order.
 inline constexpr text<2> view_rank{"the shard has {expected} dims, but the View has rank {got}"};
-/// mend: Call the collective several times on parts of the View, or use MPI 4.
+/// fix: Call the collective several times on parts of the View, or use MPI 4.
 inline constexpr text<2> too_many_for_one_call{
     "a collective on shards moves at most {most} elements with this MPI, but was given {got}"};
 

@@ -8,7 +8,7 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
+/// fix: Indices are int32. Sort the elements themselves, or split the dim into two and shard only one of them.
 inline constexpr text<1> too_long_to_index{"indices along a dim are int32, but the dim has extent {got}"};
 
 }}} // namespace cleave::v0::wording

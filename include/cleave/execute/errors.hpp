@@ -8,57 +8,57 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Write a number that the element type of the tensor beside it has, or convert the tensor: `cast<int>(x) < 300`.
+/// fix: Write a number that the element type of the tensor beside it has, or convert the tensor: `cast<int>(x) < 300`.
 inline constexpr text<2> number_does_not_fit{
     "a number of the statement takes the element type {type} of the tensor beside it, which has no {number}",
     {"number", "type"}};
-/// mend: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
+/// fix: Pass a View that was allocated as one block, or the `view<...>()` of a shard. Copy a subview with gaps into
 /// such a View first.
 inline constexpr text<0> view_not_contiguous{"a collective on shards was given a View that is not contiguous"};
-/// mend: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
+/// fix: Ask for the View with the element type of the operand or result: `in[0].view<const float**>()` for a tensor of
 /// float with two dims.
 inline constexpr text<2> shard_element{"the shard has elements of type {expected}, but was asked for as {got}"};
-/// mend: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
+/// fix: The whole has as many elements as all parts together, and all parts have the same length. If blocks are
 /// uneven, pad the last one.
 inline constexpr text<2> parts_do_not_fit{
     "a collective on shards needs a View of {expected} elements, but was given one of {got}"};
-/// mend: Give one number of elements for each device along the axis, and Views that have room for all of them.
+/// fix: Give one number of elements for each device along the axis, and Views that have room for all of them.
 inline constexpr text<4> pieces_do_not_fit{
     "an all_to_all on shards needs a count for each of {devices} devices and pieces of at most {room} elements "
     "together, but was given {counts} counts of {got} elements",
     {"devices", "counts", "room", "got"}};
-/// mend: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
+/// fix: The root of a broadcast is a position along the axis: from 0 to `size(axis)` - 1, the same on all devices.
 inline constexpr text<2> no_such_position{"a broadcast from position {got} along an axis of {size} devices"};
-/// mend: Keep the `cleave::object` alive while plans run with its handle, and use it on the grid for which it was
+/// fix: Keep the `cleave::object` alive while plans run with its handle, and use it on the grid for which it was
 /// constructed.
 inline constexpr text<1> no_such_object{"a kernel was given the handle {got}, which is no object of its grid"};
-/// mend: Ask for the type that the object was constructed with: `object_of<solver>` for a `cleave::object<solver>`.
+/// fix: Ask for the type that the object was constructed with: `object_of<solver>` for a `cleave::object<solver>`.
 inline constexpr text<1> object_of_another_type{
     "a kernel was given the handle {got}, and asks for its object by another type"};
-/// mend: Construct the grid from the mesh in the layout of the tensor, `grid(lm::mesh, comm, sizes)`.
+/// fix: Construct the grid from the mesh in the layout of the tensor, `grid(lm::mesh, comm, sizes)`.
 inline constexpr text<0> grid_of_another_mesh{"the grid has another mesh than the tensor"};
-/// mend: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
+/// fix: Give each result its own memory: `f(u).into(v, w)`. A result may be an argument, but two results may not share
 /// memory.
 inline constexpr text<2> results_overlap{"result {first} and result {second} of one call are in the same memory"};
-/// mend: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same
+/// fix: Compute the argument in the same way on all ranks, or broadcast it. A replicated tensor must have the same
 /// bits on all devices that hold a replica.
 inline constexpr text<5> replicas_differ{"argument {argument}, {type}, differs between ranks {a} and {b}{values}"};
-/// mend: Look at the operands of the predicate or of the number of iterations. It must be the same on all ranks.
+/// fix: Look at the operands of the predicate or of the number of iterations. It must be the same on all ranks.
 inline constexpr text<2> iterations_differ{"ranks {a} and {b} disagree on the number of iterations of a loop"};
 /// thrown: nan_error
-/// mend: Look at that line for a division by 0, a logarithm or a root of a negative number, or a difference of
+/// fix: Look at that line for a division by 0, a logarithm or a root of a negative number, or a difference of
 /// infinities.
 inline constexpr text<5> made_nan{"the first NaN was made by {op}{where}: {type} at index {index} on rank {rank}"};
 /// thrown: nan_error
-/// mend: Look for the call, or for the code of your own, that computed the argument.
+/// fix: Look for the call, or for the code of your own, that computed the argument.
 inline constexpr text<4> argument_has_nan{
     "argument {argument}, {type}, has a NaN before the call, at index {index} on rank {rank}"};
 /// thrown: label_error
-/// mend: Correct the label. If it stands for nothing, as that of padding, say so: `nn::cross_entropy(scores, labels,
+/// fix: Correct the label. If it stands for nothing, as that of padding, say so: `nn::cross_entropy(scores, labels,
 /// word, ignore{-100})`.
 inline constexpr text<6> label_outside{
     "label {label} of {index} is no index of dim '{dim}' of extent {extent}; it was read{where} on rank {rank}"};
-/// mend: This is a fault of the library. Please report the function and the layouts.
+/// fix: This is a fault of the library. Please report the function and the layouts.
 inline constexpr text<4> plan_inconsistent{
     "the plan is wrong; please report it: in {op} dim '{dim}' has extent {expected} in one operand and {got} "
     "in another"};

@@ -74,7 +74,7 @@ struct bound_loops {
   /// map: the dim before the inner one is contiguous for a load that the inner one strides through.
   bool tiled = false;
   /// map: the results are larger than the caches, so they use non-temporal stores.
-  bool past_caches = false;
+  bool non_temporal = false;
   /// map: loads that are prefetched, if the result uses non-temporal stores.
   int prefetched = 0;
   int prefetch[most_prefetched]{};

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/kernels/lines_past_caches.hpp>
+#include <cleave/kernels/lines_non_temporal.hpp>
 #include <cleave/kernels/operands.hpp>
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
@@ -96,9 +96,9 @@ struct map_work {
     const int result = l.first_result();
     void* out[max_results];
     for (int k = 0; k < l.written; ++k) out[k] = as<char>(to[k]) + (offset[result + k] + i) * f.bytes;
-    if (has_stores_past_caches && l.past_caches) {
+    if (has_stores_non_temporal && l.non_temporal) {
       line_piece all(l, from, f.lines, 0, l.inner.extent, offset, apart);
-      compute_lines_past_caches(&all, 1, {rows, i, stop, out, apart + result, f.bytes});
+      compute_lines_non_temporal(&all, 1, {rows, i, stop, out, apart + result, f.bytes});
     } else {
       f.lines({&l, from, l.inner.stride, offset, apart, rows, i, stop, out, apart + result});
     }
@@ -115,7 +115,7 @@ struct map_work {
                    [&](const odometer& at, std::int64_t rows, std::int64_t i, std::int64_t stop) {
                      w.run_lines(at.offset(), at.apart(), rows, i, stop);
                    });
-    if (w.l.past_caches) finish_stores_past_caches();
+    if (w.l.non_temporal) finish_stores_non_temporal();
   }
   /// Tile by tile over the two inner dims, so that every cache line read is used as a whole: a band of rows for each
   /// unit.
@@ -141,9 +141,9 @@ struct map_work {
 } // namespace detail
 
 /// Whether a map whose results have elements of this many bytes uses non-temporal stores if it overwrites no operand.
-inline bool may_store_past_caches(const bound_loops& l, std::int64_t element_bytes) {
-  return on_host && !l.tiled && stores_of(l.outer.size() * element_bytes) == stores::past_caches &&
-         l.inner.extent * element_bytes >= past_caches_line;
+inline bool may_store_non_temporal(const bound_loops& l, std::int64_t element_bytes) {
+  return on_host && !l.tiled && stores_of(l.outer.size() * element_bytes) == stores::non_temporal &&
+         l.inner.extent * element_bytes >= non_temporal_line;
 }
 
 /// Runs a map.
@@ -152,7 +152,7 @@ inline void run_map(const bound_loops& l, const void* const* from, void* const* 
   if (total == 0) return;
   if constexpr (!on_host) return f.flat(l, from, to);
   // For a short line, computing its start would take longer than the line.
-  if (l.outer.rank == 1 && total <= detail::map_grain && !l.past_caches && !Kokkos::Tools::profileLibraryLoaded()) {
+  if (l.outer.rank == 1 && total <= detail::map_grain && !l.non_temporal && !Kokkos::Tools::profileLibraryLoaded()) {
     static constexpr std::int64_t nowhere[max_walked]{};
     return f.lines({&l, from, l.inner.stride, nowhere, nowhere, 1, 0, total, to, nowhere});
   }

@@ -56,7 +56,7 @@ struct map_box {
   /// Whether it has segments that wait, and segments that do not.
   bool waits = false, starts = false;
   /// Whether the results use non-temporal stores.
-  bool past_caches = false;
+  bool non_temporal = false;
 
   std::int64_t units() const { return (lines + unit_lines - 1) / unit_lines * line_parts; }
 };
@@ -119,7 +119,7 @@ struct map_boxes_work {
   static void run(const void* work, std::int64_t begin, std::int64_t end) {
     const map_boxes_work& w = *static_cast<const map_boxes_work*>(work);
     const void* const* from = w.boxes.from.data();
-    bool past_caches = false;
+    bool non_temporal = false;
     for (const map_box& box : w.boxes.all) {
       const bool any = (box.waits && w.runs(true)) || (box.starts && w.runs(false));
       const std::int64_t units = any ? box.units() : 0;
@@ -128,11 +128,11 @@ struct map_boxes_work {
         const std::int64_t first = unit / box.line_parts * box.unit_lines, number = unit % box.line_parts;
         w.run_lines(box, from, first, std::min(first + box.unit_lines, box.lines), begin_of(box, number),
                     begin_of(box, number + 1));
-        past_caches = past_caches || box.past_caches;
+        non_temporal = non_temporal || box.non_temporal;
       }
       for (const map_segment& s : box.segments) from += s.from.size();
     }
-    if (past_caches) finish_stores_past_caches();
+    if (non_temporal) finish_stores_non_temporal();
   }
   /// The start of a part of a line: a multiple of the elements that are computed at once.
   static std::int64_t begin_of(const map_box& box, std::int64_t part) {
@@ -143,8 +143,8 @@ struct map_boxes_work {
                  std::int64_t end) const {
     for (box_stretch some{first, 0, begin, end}; some.first_line < last; some.first_line += some.lines) {
       some.lines = std::min(last - some.first_line, lines_in_a_row(box, some.first_line));
-      if (box.past_caches) {
-        store_past_caches(box, from, some);
+      if (box.non_temporal) {
+        store_non_temporal(box, from, some);
         continue;
       }
       // Copied segments share cache lines with the computed one, which is longer and brings them in faster.
@@ -161,7 +161,7 @@ struct map_boxes_work {
     }
   }
   /// The segments that run: those that follow each other are stored together.
-  void store_past_caches(const map_box& box, const void* const* loads, const box_stretch& some) const {
+  void store_non_temporal(const map_box& box, const void* const* loads, const box_stretch& some) const {
     constexpr int most = 8;
     line_piece pieces[most];
     int count = 0;
@@ -172,8 +172,8 @@ struct map_boxes_work {
       const std::int64_t bytes = box.segments.front().code->bytes;
       const bound_loops& l = *pieces[0].loops;
       for (int k = 0; k < l.written; ++k) out[k] = as<char>(out[k]) + (begin - pieces[0].begin) * bytes;
-      compute_lines_past_caches(pieces, count,
-                                {some.lines, begin, end, out, pieces[0].apart + l.first_result(), bytes});
+      compute_lines_non_temporal(pieces, count,
+                                 {some.lines, begin, end, out, pieces[0].apart + l.first_result(), bytes});
       count = 0;
     };
     std::int64_t end = 0;
@@ -229,15 +229,15 @@ inline void take_addresses(map_boxes& boxes, const void* const* at) {
 }
 
 /// Whether a map may use non-temporal stores if it overwrites no operand.
-inline bool may_store_past_caches(const map_boxes& boxes) {
+inline bool may_store_non_temporal(const map_boxes& boxes) {
   std::int64_t bytes = 0;
   for (const map_box& box : boxes.all) bytes += box.lines * box.width * box.segments.front().code->bytes;
-  return on_host && stores_of(bytes) == stores::past_caches;
+  return on_host && stores_of(bytes) == stores::non_temporal;
 }
 /// Sets whether results use non-temporal stores from now on.
-inline void set_past_caches(map_boxes& boxes, bool past) {
+inline void set_non_temporal(map_boxes& boxes, bool past) {
   for (map_box& box : boxes.all)
-    box.past_caches = past && box.width * box.segments.front().code->bytes >= past_caches_line;
+    box.non_temporal = past && box.width * box.segments.front().code->bytes >= non_temporal_line;
 }
 
 /// Indices `first` to `last` of the first dim of the loop, on this thread. `to` is where each result of index 0 is or

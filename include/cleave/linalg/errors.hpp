@@ -8,11 +8,11 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
+/// fix: The spectrum of N real numbers has N/2 + 1 values, rounded down. Give this extent to the result of `rfft` or
 /// the operand of `irfft`.
 inline constexpr text<4> spectrum_extent{
     "dim '{dim}' needs the extent {expected} of the spectrum of {numbers} real numbers, but has {got}"};
-/// mend: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
+/// fix: FFTW refuses a transform if it has no memory for its plan. For cuFFT, the number at the end is its
 /// cufftResult.
 inline constexpr text<3> transform_failed{"{library} cannot transform {n} numbers: error {code}"};
 

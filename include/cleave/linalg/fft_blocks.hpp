@@ -24,7 +24,7 @@ struct block_transforms {
   /// The factor of the results.
   R factor = 1;
   /// Whether results are stored past the caches.
-  bool past_caches = false;
+  bool non_temporal = false;
 
   /// Whole blocks are transformed as all devices of the grid agreed, others by a plan that follows from a rule.
   void make(const transforms& given, double by, std::int64_t grid) {
@@ -60,7 +60,7 @@ struct block_transforms {
       for (std::int64_t b = 0; b < blocks; ++b) transformed(memory, b);
       write(out + (at * t.to * t.inner + first) * form.to_bytes, n, blocks, memory);
     }
-    if (past_caches) finish_stores_past_caches();
+    if (non_temporal) finish_stores_non_temporal();
   }
 
  private:
@@ -98,7 +98,7 @@ struct block_transforms {
     }
   }
   void store(char* to, const char* from, std::int64_t bytes) const {
-    if (past_caches && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) store_bytes_past_caches(to, from, bytes);
+    if (non_temporal && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) store_bytes_non_temporal(to, from, bytes);
     else std::memcpy(to, from, as_size(bytes));
   }
 };
@@ -150,8 +150,8 @@ void run_on_host(std::span<const transforms> all, const void* in, void* out, dou
     }
     block_transforms<R>& last = along[as_size(end - 1)];
     const transforms& of_last = all[as_size(end - 1)];
-    last.past_caches = stores_of(of_last.outer * of_last.to * of_last.inner * last.form.to_bytes) ==
-                       stores::past_caches;
+    last.non_temporal = stores_of(of_last.outer * of_last.to * of_last.inner * last.form.to_bytes) ==
+                        stores::non_temporal;
     const char* const from = as<char>(first == 0 ? in : out);
     if (end - first == 1) launch("fft", last.strips(), every_strip<R>{&last, from, as<char>(out)});
     else

@@ -8,16 +8,16 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
+/// fix: Add the dim to the sizes: `{heads = 16}`. Dims of fixed extent need no size.
 inline constexpr text<1> size_missing{"no size was given for dim '{dim}'"};
-/// mend: Add a rule whose pattern fits the name; {"*", nn::zeros} fits all that are left.
+/// fix: Add a rule whose pattern fits the name; {"*", nn::zeros} fits all that are left.
 inline constexpr text<1> no_initializer{"no rule of the initial values fits the name '{name}'"};
-/// mend: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
+/// fix: Choose a number of stages that divides the number of layers. The axis may have any size; devices without a
 /// stage are idle.
 inline constexpr text<2> stages_unequal{"{layers} layers cannot be divided into {stages} stages of equal length"};
-/// mend: Search for at least one prompt, with at least one beam and one step.
+/// fix: Search for at least one prompt, with at least one beam and one step.
 inline constexpr text<3> no_beams{"a search of {prompts} prompts with {beams} beams and {steps} steps finds nothing"};
-/// mend: Give as many scores for each row, prompts * beams rows one after the other.
+/// fix: Give as many scores for each row, prompts * beams rows one after the other.
 inline constexpr text<3> beams_unequal{
     "for {prompts} prompts with {beams} beams, {scores} scores are not as many for each beam"};
 

@@ -66,7 +66,7 @@ class node_group {
       int there = 0;
       std::memcpy(mine.data(), &here, sizeof here);
       const double begin = MPI_Wtime();
-      copy_to_slot(slot(), mine.data(), slot_bytes_, k % 2 == 0 ? stores::in_caches : stores::past_caches);
+      copy_to_slot(slot(), mine.data(), slot_bytes_, k % 2 == 0 ? stores::in_caches : stores::non_temporal);
       const double written = MPI_Wtime();
       next_round();
       const double arrived = MPI_Wtime();
@@ -78,7 +78,7 @@ class node_group {
     }
     agree(least, sums, 2, MPI_DOUBLE, MPI_SUM, group_.handle);
     // Without a result, non-temporal stores: if they are the wrong choice, they cost less.
-    return sums[0] < sums[1] ? stores::in_caches : stores::past_caches;
+    return sums[0] < sums[1] ? stores::in_caches : stores::non_temporal;
   }
 
   /// `in` may be `out`.
@@ -161,7 +161,7 @@ class node_group {
   /// Other ranks see the bytes from the next round on.
   static void copy_to_slot(void* slot, const void* from, std::int64_t bytes, stores how) {
     copy_run(slot, from, bytes, how);
-    if (how == stores::past_caches) finish_stores_past_caches();
+    if (how == stores::non_temporal) finish_stores_non_temporal();
   }
 
   /// Every rank has one block for each rank; those for a rank are reduced there, in `out`. `give(r, first, n, to)` is
@@ -274,7 +274,7 @@ class node_group {
         fetch_slices(out, cut(before, part, elements), by, part, results);
       if (first < elements + part) next_round();
     }
-    finish_stores_past_caches();
+    finish_stores_non_temporal();
   }
   /// A part of an operand, which is divided into one slice for each rank.
   struct slices {
@@ -306,7 +306,7 @@ class node_group {
       copy_run(into + first * by.size, sum, bytes, how);
       copy_run(out + s.first * by.size + at + first * by.size, sum, bytes, results);
     });
-    finish_stores_past_caches();
+    finish_stores_non_temporal();
   }
   void fetch_slices(char* out, const slices& s, const operation& by, std::int64_t part, stores results) {
     for (int k = 1; k < size(); ++k) {

@@ -87,13 +87,13 @@ class node_pipes final : public message_link {
     void put(char* into, std::int64_t n, stores how) const {
       if (box == nullptr) copy_run(into, at + done, n, how);
       else pack_range(*box, done / element_bytes, n / element_bytes, at, into, element_bytes, how);
-      if (how == stores::past_caches) finish_stores_past_caches();
+      if (how == stores::non_temporal) finish_stores_non_temporal();
     }
     void take(const char* from, std::int64_t n) const {
       const stores how = stores_of(done + bytes);
       if (box == nullptr) copy_run(at + done, from, n, how);
       else unpack_range(*box, done / element_bytes, n / element_bytes, from, at, element_bytes, how);
-      if (how == stores::past_caches) finish_stores_past_caches();
+      if (how == stores::non_temporal) finish_stores_non_temporal();
     }
   };
   /// The chunks that the sender has written, and those that the receiver has read.

@@ -38,7 +38,7 @@ class node_transport final : public grid_transport {
     largest_of(here_, crowded_, measured(), most);
     crowded_ = most[0] != 0;
     if (setting == store_setting::streaming || (setting == store_setting::automatic && !crowded_ && streams(most[1])))
-      long_stores_ = stores::past_caches;
+      long_stores_ = stores::non_temporal;
   }
   void release() override { MPI_Comm_free(&here_.handle); }
 
@@ -82,8 +82,8 @@ class node_transport final : public grid_transport {
   /// `known`: the largest answer of all ranks. If one of them has no answer, all measure. Collective over the node.
   [[gnu::cold]] bool streams(int known) const {
     node_group all;
-    if (known == not_measured && has_stores_past_caches && here_.size > 1 && all.make(here_, false, stores::in_caches))
-      known = measured() = all.faster_stores() == stores::past_caches ? 1 : 0;
+    if (known == not_measured && has_stores_non_temporal && here_.size > 1 && all.make(here_, false, stores::in_caches))
+      known = measured() = all.faster_stores() == stores::non_temporal ? 1 : 0;
     return known == 1;
   }
   /// Whether a number is the same on all ranks of a group. Collective over the group.

@@ -9,10 +9,10 @@
 namespace cleave { inline namespace v0 { namespace wording {
 
 /// thrown: file_error
-/// mend: Read a text that `to_json` has written.
+/// fix: Read a text that `to_json` has written.
 inline constexpr text<1> no_json_of_a_plan{"the text is not the JSON of a plan: {why}"};
 
-/// mend: Give a size to each dim and each axis of the layout that has none in its type.
+/// fix: Give a size to each dim and each axis of the layout that has none in its type.
 inline constexpr text<1> size_to_draw_is_not_given{"the size of '{name}' must be given once to draw the layout"};
 
 }}} // namespace cleave::v0::wording

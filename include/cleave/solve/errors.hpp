@@ -8,7 +8,7 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Round the number of iterations, and check how it was computed.
+/// fix: Round the number of iterations, and check how it was computed.
 inline constexpr text<1> iterations_not_a_count{
     "the most iterations of a solve are a whole number from 0 to 2147483647, but {got} was given"};
 

@@ -149,7 +149,7 @@ struct host_copy {
       }
       advance(n);
     }
-    if (how == stores::past_caches) finish_stores_past_caches();
+    if (how == stores::non_temporal) finish_stores_non_temporal();
   }
   static void run_units(const void* copy, std::int64_t begin, std::int64_t end) {
     as<host_copy>(copy)->run(begin, end);
@@ -268,7 +268,7 @@ inline void pack_range(const box_copy& c, std::int64_t first, std::int64_t n, co
                        std::int64_t size, stores how) {
   std::int64_t at = 0;
   // Only the host stores past its caches.
-  if (!on_host || how == stores::in_caches || detail::run_bytes_of(c, size) >= shortest_past_caches)
+  if (!on_host || how == stores::in_caches || detail::run_bytes_of(c, size) >= shortest_non_temporal)
     return detail::copy_packed_range(c, 0, c.from_offset, first, first + n, at, true, from, packed, size, how);
   // Short runs are put together before they are written.
   constexpr std::int64_t block_bytes = 8 << 10;
@@ -281,7 +281,7 @@ inline void pack_range(const box_copy& c, std::int64_t first, std::int64_t n, co
                               stores::in_caches);
     copy_run(as<char>(packed) + done * size, block, m * size, how);
   }
-  finish_stores_past_caches();
+  finish_stores_non_temporal();
 }
 /// The reverse.
 inline void unpack_range(const box_copy& c, std::int64_t first, std::int64_t n, const void* packed, void* to,

@@ -8,13 +8,13 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
+/// fix: Call `MPI_Init_thread`, then construct a `Kokkos::ScopeGuard`, before the first grid or tensor is constructed.
 /// A program with MPI sessions makes its grids from a communicator of `MPI_Comm_create_from_group`.
 inline constexpr text<1> not_initialised{"{library} is not initialised yet"};
-/// mend: Do this before `MPI_Finalize` and `Kokkos::finalize`. Destroying grids and tensors is safe afterwards. So
+/// fix: Do this before `MPI_Finalize` and `Kokkos::finalize`. Destroying grids and tensors is safe afterwards. So
 /// are calls that do not communicate, before `Kokkos::finalize`: `fill`, `fill_by`, copies, `data()`.
 inline constexpr text<1> finalised{"{library} has been finalised already"};
-/// mend: Use more devices, shard more dims, or use smaller extents.
+/// fix: Use more devices, shard more dims, or use smaller extents.
 inline constexpr text<1> out_of_memory{"this device cannot allocate {bytes} bytes"};
 
 }}} // namespace cleave::v0::wording

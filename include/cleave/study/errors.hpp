@@ -12,24 +12,24 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Write rules as `dim / axis`, with commas between them.
+/// fix: Write rules as `dim / axis`, with commas between them.
 inline constexpr text<1> rule_malformed{"layout rules are a list such as heads / model, batch / data, got '{text}'"};
-/// mend: Give a dim one rule with all its axes.
+/// fix: Give a dim one rule with all its axes.
 inline constexpr text<1> two_rules_for_dim{"dim '{dim}' has two layout rules"};
-/// mend: Name an axis of the function's mesh.
+/// fix: Name an axis of the function's mesh.
 inline constexpr text<2> rule_for_unknown_axis{
     "the layout rule of dim '{dim}' names axis '{axis}', which the mesh lacks"};
-/// mend: Name a dim of the function.
+/// fix: Name a dim of the function.
 inline constexpr text<1> rule_for_unknown_dim{"a layout rule names dim '{dim}', which the function lacks"};
-/// mend: Name an argument or a result as `arguments()` and `results()` list them; `*` stands for any letters.
+/// fix: Name an argument or a result as `arguments()` and `results()` list them; `*` stands for any letters.
 inline constexpr text<1> nothing_of_that_name{"no argument and no result has a name like '{pattern}'"};
-/// mend: Leave more dims open, or change the layouts that the function pins.
+/// fix: Leave more dims open, or change the layouts that the function pins.
 inline constexpr text<0> no_layout_has_a_plan{"no layout of the searched ones has a plan"};
-/// mend: Leave more axes without a size, or change the number of devices.
+/// fix: Leave more axes without a size, or change the number of devices.
 inline constexpr text<1> no_mesh_of_devices{"no variant of the search has a mesh of {devices} devices"};
-/// mend: Plan for smaller sizes, or on more devices; `predict` counts in floating point.
+/// fix: Plan for smaller sizes, or on more devices; `predict` counts in floating point.
 inline constexpr text<2> beyond_counting{"a device has more {what} than 64 bits hold, with the sizes {sizes}"};
-/// mend: Change the operation that the sentence names, or the layouts.
+/// fix: Change the operation that the sentence names, or the layouts.
 [[gnu::cold]] inline std::string plan_fault(std::string_view fault, const verdict& v) {
   std::string text(fault);
   const auto add = [&](const char* what, std::string_view name) {

@@ -10,49 +10,49 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// mend: Give the elements of the whole tensor, row-major, on the rank that they come from.
+/// fix: Give the elements of the whole tensor, row-major, on the rank that they come from.
 inline constexpr text<2> elements_given{"the tensor has {expected} elements, but {got} were given"};
-/// mend: Give a list of sizes for each dim, in the order of the tensor's dims; an empty one stands for its own blocks.
+/// fix: Give a list of sizes for each dim, in the order of the tensor's dims; an empty one stands for its own blocks.
 inline constexpr text<2> block_lists{"the tensor has {expected} dims, but block sizes were given for {got}"};
-/// mend: Give a size for each block: as many as devices over which the layout shards the dim.
+/// fix: Give a size for each block: as many as devices over which the layout shards the dim.
 inline constexpr text<3> block_count{"dim '{dim}' has {expected} blocks, but {got} sizes were given"};
-/// mend: Give sizes that add up to the extent of the dim.
+/// fix: Give sizes that add up to the extent of the dim.
 inline constexpr text<3> block_sum{"the block sizes of dim '{dim}' add up to {got}, but its extent is {expected}",
                                    {"dim", "expected", "got"}};
-/// mend: A block without elements has size 0.
+/// fix: A block without elements has size 0.
 inline constexpr text<2> block_negative{"a block of dim '{dim}' was given the size {got}; it must not be negative"};
-/// mend: Check the grid of processes and MB, NB, RSRC and CSRC of the descriptor.
+/// fix: Check the grid of processes and MB, NB, RSRC and CSRC of the descriptor.
 inline constexpr text<0> cyclic_numbers{
     "a block-cyclic distribution has processes and elements in a block in both directions, and the first block "
     "is on one of the processes"};
-/// mend: Make the tensor's grid from the communicator of the processes, or give their grid fewer rows or columns.
+/// fix: Make the tensor's grid from the communicator of the processes, or give their grid fewer rows or columns.
 inline constexpr text<3> cyclic_processes{
     "a block-cyclic distribution over {rows} x {columns} processes needs as many ranks, but the communicator "
     "has {ranks}"};
-/// mend: Use blocks that divide the matrix into as many for each process, or copy with `from_block_cyclic`.
+/// fix: Use blocks that divide the matrix into as many for each process, or copy with `from_block_cyclic`.
 inline constexpr text<4> cyclic_whole{
     "a matrix with {extent} {direction} is not made of whole blocks of {block}, as many for each of "
     "{processes} processes; only such an array can be wrapped",
     {"direction", "extent", "block", "processes"}};
-/// mend: The sizes of the mesh are those of the grid of processes, and device (i, j) has the blocks of process (i, j),
+/// fix: The sizes of the mesh are those of the grid of processes, and device (i, j) has the blocks of process (i, j),
 /// counted from the one with the first block. Make the grid with a list of ranks in that order, or copy with
 /// `from_block_cyclic`.
 inline constexpr text<0> cyclic_place{
     "some rank is another process of the block-cyclic distribution than the one whose blocks its shard of the "
     "tensor has"};
-/// mend: Allocate what `block_cyclic::local_extents` says, or the extents of the block of this rank. The leading
+/// fix: Allocate what `block_cyclic::local_extents` says, or the extents of the block of this rank. The leading
 /// dimension is at least the number of rows.
 inline constexpr text<0> array_misfit{
     "the local array of some rank does not fit the part that the rank has in the distribution"};
-/// mend: Give the global extent of every dim, in the written order. Dims of fixed extent need one too: `{1024, 512}`
+/// fix: Give the global extent of every dim, in the written order. Dims of fixed extent need one too: `{1024, 512}`
 /// for `mesh(batch / data, embed)`.
 inline constexpr text<2> extents_needed{"the tensor has {expected} dims, but {got} extents were given"};
-/// mend: Name each dim of the tensor once: `{batch = 1024, embed = 512}`.
+/// fix: Name each dim of the tensor once: `{batch = 1024, embed = 512}`.
 inline constexpr text<2> extent_given_times{"dim '{dim}' needs one extent, but was given {got}"};
-/// mend: Name dims of the tensor's layout. Sizes of axes belong to the grid.
+/// fix: Name dims of the tensor's layout. Sizes of axes belong to the grid.
 inline constexpr text<1> extent_of_no_dim{"an extent was given for '{dim}', which is no dim of the tensor"};
 /// thrown: grid_error
-/// mend: Construct the tensor on the left with a grid and extents, `Field v(grid, {rows, cols})`, or with the
+/// fix: Construct the tensor on the left with a grid and extents, `Field v(grid, {rows, cols})`, or with the
 /// statement, `Field v = f(u);`, which takes both from the arguments.
 [[gnu::cold]] inline std::string result_without_data(std::size_t result, std::size_t of) {
   if (of == 1)
@@ -61,139 +61,139 @@ inline constexpr text<1> extent_of_no_dim{"an extent was given for '{dim}', whic
   return sentence({"result ", number(result), " of the call has no grid"});
 }
 /// thrown: grid_error
-/// mend: Construct the argument with a grid and extents, and give it values, before you call the function.
+/// fix: Construct the argument with a grid and extents, and give it values, before you call the function.
 inline constexpr text<1> argument_without_data{"argument {argument} of the call has no grid"};
 /// thrown: view_error
-/// mend: Capture the View, which shares the elements of the tensor: `const auto v = x.view();` before the kernel, and
+/// fix: Capture the View, which shares the elements of the tensor: `const auto v = x.view();` before the kernel, and
 /// `v` in it.
 inline constexpr text<0> tensor_in_kernel{
     "a kernel captures a tensor; that is a copy, and what the kernel writes into it is lost: capture x.view()"};
-/// mend: A slice begins and ends within its dim. The gradient of a periodic or reflecting border needs dims that are at
+/// fix: A slice begins and ends within its dim. The gradient of a periodic or reflecting border needs dims that are at
 /// least as long as the part that windows and shifts reach beyond them: use border::zero or longer dims.
 inline constexpr text<3> extent_too_small{
     "dim '{dim}' has extent {got}, but the function needs at least {least}, for a slice or for what a border "
     "mirrors",
     {"dim", "least", "got"}};
-/// mend: Name a wider type, as in `iota<std::int64_t>(x, row)` and `count<std::int64_t>(x)`. argmax, argmin, top_k,
+/// fix: Name a wider type, as in `iota<std::int64_t>(x, row)` and `count<std::int64_t>(x)`. argmax, argmin, top_k,
 /// labels and start indices of 32 bits need dims of at most 2^31 - 1 indices: split a longer one.
 inline constexpr text<3> index_too_large{
     "dim '{dim}' has extent {got}, but the function numbers its indices in {type}, which cannot hold so many"};
-/// mend: Positions begin with 0; or name the dim: `x.extent(batch)`.
+/// fix: Positions begin with 0; or name the dim: `x.extent(batch)`.
 inline constexpr text<2> no_such_dim{"the tensor has {rank} dims, and none at position {got}"};
-/// mend: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
+/// fix: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
 inline constexpr text<2> extent_negative{"dim '{dim}' was given the extent {got}; it must be at least 0"};
-/// mend: Give the extent that the type of the dim has, or declare the dim without an extent, `dim<"embed">`.
+/// fix: Give the extent that the type of the dim has, or declare the dim without an extent, `dim<"embed">`.
 inline constexpr text<3> extent_fixed{"dim '{dim}' is fixed to extent {expected}, but {got} was given"};
-/// mend: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave
+/// fix: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave
 /// computes it.
 inline constexpr text<3> extents_disagree{
     "the ranks do not agree on the extent of dim '{dim}': from {least} to {most}"};
-/// mend: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names. The
+/// fix: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names. The
 /// dim `entry row,col` is of a sparse matrix: give matrices of one function a name each, the last argument of `csr`.
 inline constexpr text<3> extents_differ{"dim '{dim}' has extent {expected} in one tensor and {got} in another"};
-/// mend: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
+/// fix: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
 /// blocks are allowed.
 inline constexpr text<3> extent_not_divisible{
     "dim '{dim}' promises to divide evenly over {parts} devices, but its extent is {got}"};
-/// mend: Call `grid.set_blocks(dim, sizes)` before the first tensor with the dim.
+/// fix: Call `grid.set_blocks(dim, sizes)` before the first tensor with the dim.
 inline constexpr text<2> blocks_missing{"dim '{dim}' has the blocks '{blocks}', for which the grid was given no sizes",
                                         {"dim", "blocks"}};
-/// mend: Sizes of blocks add up to the extent of the dim. A dim with another extent needs another name of blocks.
+/// fix: Sizes of blocks add up to the extent of the dim. A dim with another extent needs another name of blocks.
 inline constexpr text<4> blocks_sum{
     "dim '{dim}' has extent {extent}, but the sizes of its blocks '{blocks}' add up to {sum}",
     {"dim", "extent", "blocks", "sum"}};
-/// mend: Give as many sizes as there are devices along the dim, or a multiple, or a divisor of that number.
+/// fix: Give as many sizes as there are devices along the dim, or a multiple, or a divisor of that number.
 inline constexpr text<4> blocks_parts{
     "dim '{dim}' is sharded over {parts} devices, but its blocks '{blocks}' have {sizes} sizes",
     {"dim", "parts", "blocks", "sizes"}};
-/// mend: Copy within one communicator, or `rename` the dim to one with equal blocks before.
+/// fix: Copy within one communicator, or `rename` the dim to one with equal blocks before.
 inline constexpr text<1> bridge_blocks{
     "dim '{dim}' has blocks of given sizes, which a copy over a bridge does not know"};
-/// mend: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
+/// fix: Fix the extent in the type, as in `dim<"class", 10>`, or pass a tensor that has the dim. This is needed for
 /// `one_hot` and for the parts of a `split`.
 inline constexpr text<1> extent_unknown{
     "the extent of dim '{dim}' follows from no argument or result; fix it in the dim's type"};
-/// mend: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a
+/// fix: Choose an extent that is a multiple of its parts: a number of microbatches that is a multiple of the stages, a
 /// sequence that is a multiple of its blocks.
 inline constexpr text<4> extent_no_multiple{
     "dim '{whole}' has extent {extent}, which is no multiple of the {by} of dim '{part}', into which it is "
     "split",
     {"whole", "extent", "part", "by"}};
-/// mend: Allocate the View with `local_extents()` of a tensor of this type, or with the size of your block. Blocks have
+/// fix: Allocate the View with `local_extents()` of a tensor of this type, or with the size of your block. Blocks have
 /// ceil(extent / devices) elements; the last ones may be smaller or empty.
 inline constexpr text<4> view_extent{
     "along dim '{dim}' the shard of rank {rank} has extent {expected}, but its View has {got}",
     {"dim", "expected", "got", "rank"}};
-/// mend: Allocate the View with the extents of the shard and twice the widths of the ghosts. A rank whose shard has no
+/// fix: Allocate the View with the extents of the shard and twice the widths of the ghosts. A rank whose shard has no
 /// elements may give an empty View.
 inline constexpr text<4> view_inner_extent{
     "along dim '{dim}' the shard of rank {rank} has extent {expected}, but its View without its ghosts has "
     "{got}",
     {"dim", "expected", "got", "rank"}};
-/// mend: Give `with_ghosts` how many ghosts there are on each side: 0 or more.
+/// fix: Give `with_ghosts` how many ghosts there are on each side: 0 or more.
 inline constexpr text<3> view_ghosts{"along dim '{dim}' the View of rank {rank} has {got} ghosts",
                                      {"dim", "got", "rank"}};
-/// mend: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
+/// fix: Wrap a View that has memory for each of its elements. A `Kokkos::LayoutStride` View with stride 0, or one
 /// whose rows overlap, shows some elements several times.
 inline constexpr text<4> view_stride{
     "along dim '{dim}' the View of rank {rank} has stride {got}, but its elements are apart only from {least} "
     "on",
     {"dim", "least", "got", "rank"}};
-/// mend: Wrap a View on every device or on none, if it is not contiguous or its elements are constants. A device
+/// fix: Wrap a View on every device or on none, if it is not contiguous or its elements are constants. A device
 /// without elements wraps an empty View.
 inline constexpr text<2> view_on_some{
     "the tensor wraps a strided or constant View on rank {view}, but none on rank {none}"};
-/// mend: Wrap a View whose elements are not const, or assign to a tensor of its own.
+/// fix: Wrap a View whose elements are not const, or assign to a tensor of its own.
 inline constexpr text<0> view_is_read_only{"the tensor wraps a View of constants, so nothing can be assigned to it"};
-/// mend: Call `x.release_halo()` on all devices before the View is used, and `x.keep_halo()` afterwards.
+/// fix: Call `x.release_halo()` on all devices before the View is used, and `x.keep_halo()` afterwards.
 inline constexpr text<0> view_of_kept_halo{
     "the tensor keeps its halo, and a View writes elements without its knowledge; release_halo() gives Views"};
-/// mend: Construct the tensor with `kept_halo{1, 1}`, or with a View by `with_ghosts(view, {1, 1})`.
+/// fix: Construct the tensor with `kept_halo{1, 1}`, or with a View by `with_ghosts(view, {1, 1})`.
 inline constexpr text<0> halo_without_ghosts{"the tensor has no ghosts, so it cannot keep its halo"};
-/// mend: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
+/// fix: Use `strided_view()`, which fits every shard, or copy the View into a tensor of its own: `tensor(x)`.
 inline constexpr text<0> view_is_strided{
     "the tensor wraps a View that is not contiguous, so its shard has no LayoutRight View"};
-/// mend: Give a box within the extents of the tensor on each rank, with the index of its first element.
+/// fix: Give a box within the extents of the tensor on each rank, with the index of its first element.
 inline constexpr text<5> box_outside{
     "along dim '{dim}' the box of rank {rank} has the indices from {begin} to below {end}, but the tensor has "
     "extent {extent}"};
-/// mend: Give every element of the tensor on one rank. A rank without elements gives a View without elements.
+/// fix: Give every element of the tensor on one rank. A rank without elements gives a View without elements.
 inline constexpr text<2> boxes_miss{
     "the boxes of all ranks have {got} elements together, but the tensor has {expected}; each must be in one "
     "box",
     {"expected", "got"}};
-/// mend: Give each element on one rank only. Boxes with ghosts are wrapped or copied without them.
+/// fix: Give each element on one rank only. Boxes with ghosts are wrapped or copied without them.
 inline constexpr text<0> boxes_overlap{"some element of the tensor is in the boxes of two ranks"};
-/// mend: Construct the tensor with a grid and extents, and assign the statement to it.
+/// fix: Construct the tensor with a grid and extents, and assign the statement to it.
 inline constexpr text<0> no_grid_to_be_made_on{
     "a tensor is made on the grid of the tensors in its statement, and this statement has none"};
-/// mend: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are
+/// fix: Construct all tensors of one computation with one grid or copies of its handle. Two grids of the same mesh are
 /// different grids.
 inline constexpr text<0> grids_differ{"the tensors of one expression are on two grids"};
-/// mend: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole
+/// fix: Construct both grids from one communicator. For a mesh on some of its ranks, give the grid the whole
 /// communicator and a part: `on_ranks{first, stride}`.
 inline constexpr text<0> grids_unrelated{
     "copy needs two grids of one communicator, or of two communicators with the same ranks in the same order"};
-/// mend: Make the same copy on all ranks of the bridge: the same types on both sides. A rank that has no tensor on a
+/// fix: Make the same copy on all ranks of the bridge: the same types on both sides. A rank that has no tensor on a
 /// side passes one without data, of the same type.
 inline constexpr text<0> bridge_types{"the ranks of a bridge do not all copy between tensors of the same two types"};
-/// mend: Each rank of a side passes its tensor of one grid. A rank of neither side passes two tensors without data.
+/// fix: Each rank of a side passes its tensor of one grid. A rank of neither side passes two tensors without data.
 inline constexpr text<1> bridge_without{"no rank of the bridge has the {side} of the copy"};
-/// mend: Use more devices, or free memory before the copy.
+/// fix: Use more devices, or free memory before the copy.
 inline constexpr text<1> bridge_out_of_memory{"rank {rank} of the bridge cannot allocate what it sends and receives"};
-/// mend: All ranks that have the side pass the same tensor of one grid. Two groups of ranks that copy at the same time
+/// fix: All ranks that have the side pass the same tensor of one grid. Two groups of ranks that copy at the same time
 /// need a bridge each.
 inline constexpr text<1> bridge_grids{
     "the ranks of the bridge do not agree on the grid of the {side} or on its extents"};
-/// mend: Construct the bridge from a communicator that has all devices of both grids, and pass one tensor for each
+/// fix: Construct the bridge from a communicator that has all devices of both grids, and pass one tensor for each
 /// side.
 inline constexpr text<3> bridge_device{
     "device {device} of the grid of the {side} is on {ranks} ranks of the bridge, and must be on one",
     {"side", "device", "ranks"}};
-/// mend: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
+/// fix: Ask `tensor.get_grid().active()` before you use the shard, or use tensors of a grid that has this rank as a
 /// device.
 inline constexpr text<0> grid_elsewhere{"this rank is not a device of the tensor's grid, so it has no shard"};
-/// mend: Look for extents that were multiplied or converted wrongly. Sizes have 64 bits.
+/// fix: Look for extents that were multiplied or converted wrongly. Sizes have 64 bits.
 inline constexpr text<0> too_many_bytes{"the tensor has more bytes than 64 bits can count"};
 
 }}} // namespace cleave::v0::wording

@@ -18,8 +18,9 @@ struct ghosted_view {
   std::array<std::int64_t, View::rank()> widths;
 };
 /// A View that has so many ghosts along each dim, before the shard and behind it: `Plate u(grid, {rows, cols},
-/// with_ghosts(view, {1, 1}))`. Elements that a shard needs of its neighbours are written to the ghosts, where there are enough,
-/// and read there. Their values are those of the last call: also zeros, or whatever its stencil has beyond the border.
+/// with_ghosts(view, {1, 1}))`. Elements that a shard needs of its neighbours are written to the ghosts, where there
+/// are enough, and read there. Their values are those of the last call: also zeros, or those of its stencil beyond the
+/// border.
 template <class Data, class... Properties>
 constexpr auto with_ghosts(const Kokkos::View<Data, Properties...>& view,
                            const std::array<std::int64_t, Kokkos::View<Data, Properties...>::rank()>& widths) {

@@ -22,7 +22,7 @@ class map_step final : public bound_step {
   [[gnu::cold]] map_step(const binder& b, const step& s, const map_functions& code)
       : step_(s), pass_(b.pass_of(s)), code_(code) {
     detail::loop_binder(b, s).bind_map(loops_);
-    large_ = may_store_past_caches(loops_, size_of(b.result(s).type.element));
+    large_ = may_store_non_temporal(loops_, size_of(b.result(s).type.element));
     if (s.in.size() != 1 || s.ops != 1) return;
     const buffer &from = b.operand(s, 0), &to = b.result(s);
     copies_ = from.form == form::shard && to.form == form::shard && from.type == to.type && from.where == to.where;
@@ -32,12 +32,12 @@ class map_step final : public bound_step {
     const result_addresses results(r, pass_);
     // A result may have the memory of the argument that it is a copy of.
     if (copies_ && operands.from[0] == results.to[0]) return;
-    loops_.past_caches = large_ && !operands.has_any(r, pass_);
+    loops_.non_temporal = large_ && !operands.has_any(r, pass_);
     run_map(loops_, operands.from, results.to, code_);
   }
   int row_dims() const override { return on_host && !loops_.tiled ? step_.loop.rank : 0; }
   void prepare_rows(run_state& r, const row_setup& setup) override {
-    loops_.past_caches = large_ && !setup.read_again && !operand_addresses(r, step_).has_any(r, pass_);
+    loops_.non_temporal = large_ && !setup.read_again && !operand_addresses(r, step_).has_any(r, pass_);
   }
   void run_rows(run_state& r, const row_block& b) const override {
     const std::int64_t row = loops_.outer.size() / b.rows;
@@ -64,7 +64,7 @@ class boxed_map_step final : public bound_step {
   [[gnu::cold]] boxed_map_step(const binder& b, const step& s, const map_functions& code)
       : step_(s), pass_(b.pass_of(s)), boxes_(detail::box_binder(b, s, &code).bind()), rolling_(boxes_, fitting(b, s)),
         awaited_(detail::awaited_by(b.program, b.number_of(s))), free_(rows_without_waiting(boxes_)),
-        large_(may_store_past_caches(boxes_)) {
+        large_(may_store_non_temporal(boxes_)) {
     const program_view& p = b.program;
     for (const step& one : pass_) bytes_ = std::max(bytes_, b.bytes_between(b.result(one)));
     for (std::size_t begun : awaited_)
@@ -74,7 +74,7 @@ class boxed_map_step final : public bound_step {
   void run(run_state& r) override {
     const operand_addresses in(r, step_);
     const result_addresses results(r, pass_);
-    if (large_) set_past_caches(boxes_, !in.has_any(r, pass_));
+    if (large_) set_non_temporal(boxes_, !in.has_any(r, pass_));
     for (std::size_t k = 0; k < step_.in.size(); ++k)
       if (in.from[k] == results.to[0] && rolling_.rolls(k)) return roll(r, in, k);
     if (overwrites_what_travels(r)) await_messages(r);

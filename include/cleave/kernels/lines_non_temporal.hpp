@@ -48,11 +48,11 @@ struct stored_lines {
 };
 
 /// Bytes from which lines use non-temporal stores. With lines of 2 KiB, a stencil of seven points was 1.1x slower.
-inline constexpr std::int64_t past_caches_line = tuned_size(1 << 12, 64);
+inline constexpr std::int64_t non_temporal_line = tuned_size(1 << 12, 64);
 
 namespace detail {
 
-inline constexpr std::int64_t past_caches_block = tuned_size(1 << 12, 64);
+inline constexpr std::int64_t non_temporal_block = tuned_size(1 << 12, 64);
 /// Prefetch distance of loads in bytes: about when the block before is stored.
 inline constexpr std::int64_t prefetched_ahead = tuned_size(1 << 12, 64);
 
@@ -77,7 +77,7 @@ inline void store_block(const line_piece& p, std::int64_t at, char* to, const ch
     const int load = p.loops->prefetch[k];
     ahead[k] = as<char>(p.from[load]) + (p.offset[load] + at - p.begin) * bytes + prefetched_ahead;
   }
-  copy_past_caches(to, block, elements * bytes, [&](std::int64_t i) {
+  copy_non_temporal(to, block, elements * bytes, [&](std::int64_t i) {
     for (int k = 0; k < prefetched; ++k) prefetch_line(ahead[k] + i);
   });
 }
@@ -85,10 +85,10 @@ inline void store_block(const line_piece& p, std::int64_t at, char* to, const ch
 } // namespace detail
 
 /// Computes lines that consist of `count` pieces with non-temporal stores, but for incomplete cache lines. The pieces
-/// are then at the line after the last one. Other threads see the values after `finish_stores_past_caches`.
-inline void compute_lines_past_caches(line_piece* pieces, int count, const stored_lines& l) {
-  using detail::past_caches_block;
-  alignas(detail::cache_line) char memory[max_results * past_caches_block];
+/// are then at the line after the last one. Other threads see the values after `finish_stores_non_temporal`.
+inline void compute_lines_non_temporal(line_piece* pieces, int count, const stored_lines& l) {
+  using detail::non_temporal_block;
+  alignas(detail::cache_line) char memory[max_results * non_temporal_block];
   const int results = pieces[0].loops->written;
   int widest = 0;
   for (int i = 1; i < count; ++i)
@@ -101,8 +101,8 @@ inline void compute_lines_past_caches(line_piece* pieces, int count, const store
         to[k] = as<char>(l.out[k]) + (row * l.out_apart[k] + at - l.begin) * l.bytes;
         // The block begins within its line of the cache as its place does.
         const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to[k]) % detail::cache_line);
-        end = std::min(end, at + (past_caches_block - shift) / l.bytes);
-        block[k] = memory + k * past_caches_block + shift;
+        end = std::min(end, at + (non_temporal_block - shift) / l.bytes);
+        block[k] = memory + k * non_temporal_block + shift;
       }
       for (int i = 0; i < count; ++i) detail::compute_part(pieces[i], at, end, block, l.bytes);
       for (int k = 0; k < results; ++k)
