@@ -352,19 +352,19 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
     return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);                      \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
-#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                    \
-  template <parameter, class... A>                                                                         \
-    requires(cleave::Statement<A> || ...)                                                                  \
-  constexpr auto name(const A&... args) {                                                                  \
-    return cleave::detail::make_expression(                                                                \
-        [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...); \
-  }                                                                                                        \
-  template <parameter, class... A>                                                                         \
-    requires(cleave::detail::NamesAlone<A...> ||                                                           \
-             ((cleave::Recorded<A> || ...) &&                                                              \
-              !requires(const A&... x) { name<argument>(cleave::detail::as_operand(x)...); }))             \
-  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                  \
-    return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);            \
+#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                               \
+  template <parameter, class... A>                                                                                    \
+    requires(cleave::Statement<A> || ...)                                                                             \
+  constexpr auto name(const A&... args) {                                                                             \
+    return cleave::detail::make_expression(                                                                           \
+        [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...);            \
+  }                                                                                                                   \
+  template <parameter, class... A>                                                                                    \
+    requires(cleave::detail::NamesAlone<A...> ||                                                                      \
+             ((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); } && \
+              !requires(const A&... x) { name<argument>(cleave::detail::as_operand(x)...); }))                        \
+  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                             \
+    return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);                       \
   }
 /// The same for functions of a key, which may be a number alone.
 #define CLEAVE_LIFT_OF_KEY(name)                                                                                     \
