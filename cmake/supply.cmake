@@ -126,7 +126,7 @@ function(cleave_build_package name)
     if(NOT result EQUAL 0)
       file(READ "${work}/${step}.err" errors LIMIT 4000)
       message(FATAL_ERROR "Cleave: the ${step} step of ${arg_ORIGIN} failed (logs in ${work}); install ${name} yourself and "
-                          "pass its prefix in CMAKE_PREFIX_PATH, or fix what it says:\n${errors}")
+                          "pass its prefix in CMAKE_PREFIX_PATH, or repair the fault that it names:\n${errors}")
     endif()
   endforeach()
   string(TIMESTAMP end "%s")

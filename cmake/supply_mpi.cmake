@@ -11,7 +11,7 @@ macro(cleave_find_mpi)
   # Without a wrapper of the name that is asked for, CMake would take another MPI that the compiler finds by itself.
   unset(wrapper)
   find_program(wrapper "mpicxx${MPI_EXECUTABLE_SUFFIX}" HINTS "${MPI_HOME}/bin" NO_CACHE)
-  if(wrapper OR "${MPI_EXECUTABLE_SUFFIX}" STREQUAL "")
+  if(wrapper OR MPI_CXX_COMPILER OR "${MPI_EXECUTABLE_SUFFIX}" STREQUAL "")
     find_package(MPI ${CLEAVE_MPI_MINIMUM} QUIET GLOBAL COMPONENTS CXX)
   endif()
 endmacro()

@@ -33,8 +33,7 @@ inline constexpr nn::model_layout sequence_parallel{nn::layout_rules{mesh, heads
                                                                      vocabulary / model},
                                                     nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
                                                                      vocabulary / model, position / model}};
-/// GSPMD's 2-D layout that is called finalized: weights over both axes, and so is what is between layers (Xu et al.
-/// 2021).
+/// GSPMD's 2-D layout that is called finalized: weights and activations over both axes (Xu et al. 2021).
 inline constexpr nn::model_layout finalized{nn::layout_rules{mesh, heads / model, hidden / model, embed / data},
                                             nn::layout_rules{mesh, batch / data, heads / model, hidden / model,
                                                              vocabulary / model, embed / model}};

@@ -186,7 +186,7 @@ constexpr std::string_view usage =
     "  --embed N     numbers of a token, at least 3 (16)\n"
     "  --hidden N    hidden units of an expert (32)\n"
     "  --steps N     steps of training (300)\n"
-    "  --plan        prints what the forward pass communicates, with its bytes\n"
+    "  --plan        prints the communication of the forward pass, with its bytes\n"
     "  --log FILE    writes step, error, load balancing loss and seconds as CSV, line by line\n"
     "  --mesh DxE    processes; the batch is sharded over all, the experts over E (as square as possible)\n";
 

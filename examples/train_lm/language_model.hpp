@@ -35,7 +35,7 @@ class language_model {
   /// The mean loss of a batch; a step then learns from it.
   virtual double step(const bytes& batch, float rate) = 0;
   virtual double loss(const bytes& batch) = 0;
-  /// Parameters and the state of the optimizer after so many steps, with the loss of what is held out.
+  /// Parameters and the state of the optimizer after so many steps, with the loss of the held-out text.
   virtual void save(cleave::io::checkpoints& saved, std::int64_t step, double loss) const = 0;
   /// Those of the latest checkpoint: its step.
   virtual std::int64_t restore(cleave::io::checkpoints& saved) = 0;

@@ -113,11 +113,13 @@ class grid {
   }
 
   /// Gives a dim the blocks of another one, the last of which with elements is `more` longer: after
-  /// `grid.set_blocks(vertex, cell / x, cells, 1)` each device has the vertices before its cells, and the last one that
-  /// behind them. What a stencil from one dim to the other lacks is a halo. Otherwise as above.
+  /// `grid.set_blocks(vertex, cell / x, cells, 1)` each device has the vertices before its cells, and the last one also
+  /// the vertex behind them. A stencil from one dim to the other needs a halo. Throws shape_error if the other dim
+  /// cannot have this extent. Otherwise as above.
   template <Dim D, Dim Of, MeshAxis... Axes>
   void set_blocks(const D& dim, const sharded_dim<Of, Axes...>&, std::int64_t extent, std::int64_t more) const {
     const std::int64_t parts = (std::int64_t{1} * ... * size(Axes{}));
+    check_extent(Of::ref, extent, parts, state());
     const dim_blocks blocks{extent, state().blocks_of(Of::ref, extent)};
     std::vector<std::int64_t> own;
     for (std::int64_t i = 0; i < parts; ++i) own.push_back(blocks.block(parts, i).size());

@@ -320,7 +320,7 @@ TEST(kept_halos, are_exchanged_once) {
       EXPECT_EQ(k.of(mean_mirrored), k.without(mean_mirrored));
       EXPECT_EQ(k.of(mean_mirrored), nothing);
       EXPECT_EQ(k.of(mean), all);
-      // What has no room in the ghosts leaves them alone.
+      // A halo without room in the ghosts leaves them as they are.
       EXPECT_EQ(k.of(wide), k.without(wide));
       EXPECT_EQ(k.of(wide), k.without(wide));
       EXPECT_EQ(k.of(mean), nothing);

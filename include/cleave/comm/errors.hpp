@@ -110,5 +110,24 @@ inline constexpr text<0> time_limit_not_above_0{"the time limit of checks is not
 /// fix: Construct the grid on all ranks of the communicator, in the same order as others. If some ranks are only slow,
 /// raise the limit: CLEAVE_TIME_LIMIT in the environment.
 inline constexpr text<1> grid_not_everywhere{"not all ranks of the communicator construct the grid within {seconds} s"};
+/// fix: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
+inline constexpr text<2> extent_negative{"dim '{dim}' was given the extent {got}; it must be at least 0"};
+/// fix: Give the extent that the type of the dim has, or declare the dim without an extent, `dim<"embed">`.
+inline constexpr text<3> extent_fixed{"dim '{dim}' is fixed to extent {expected}, but {got} was given"};
+/// fix: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
+/// blocks are allowed.
+inline constexpr text<3> extent_not_divisible{
+    "dim '{dim}' promises to divide evenly over {parts} devices, but its extent is {got}"};
+/// fix: Call `grid.set_blocks(dim, sizes)` before the first tensor with the dim.
+inline constexpr text<2> blocks_missing{"dim '{dim}' has the blocks '{blocks}', for which the grid was given no sizes",
+                                        {"dim", "blocks"}};
+/// fix: Sizes of blocks add up to the extent of the dim. A dim with another extent needs another name of blocks.
+inline constexpr text<4> blocks_sum{
+    "dim '{dim}' has extent {extent}, but the sizes of its blocks '{blocks}' add up to {sum}",
+    {"dim", "extent", "blocks", "sum"}};
+/// fix: Give as many sizes as there are devices along the dim, or a multiple, or a divisor of that number.
+inline constexpr text<4> blocks_parts{
+    "dim '{dim}' is sharded over {parts} devices, but its blocks '{blocks}' have {sizes} sizes",
+    {"dim", "parts", "blocks", "sizes"}};
 
 }}} // namespace cleave::v0::wording

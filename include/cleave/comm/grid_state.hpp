@@ -44,7 +44,7 @@ struct on_ranks {
 class grid_state : public guarded_calls {
  public:
   /// Duplicates the communicator. Collective. Throws mesh_error on all ranks if the sizes do not fit. Without a part
-  /// the grid has all ranks. `other`: the transport besides MPI; `watch`: what watches the calls of the process. The
+  /// the grid has all ranks. `other`: the transport besides MPI; `watch`: the recorder of the calls of the process. The
   /// communicator may be one of a session of MPI 4. Throws environment_error if MPI is not initialised or is finalised,
   /// and, in checked mode, absent_error if some ranks do not construct the grid within the time limit.
   [[gnu::noinline]] grid_state(const mesh_value& mesh, MPI_Comm comm, const std::vector<std::int64_t>& sizes,
@@ -444,5 +444,25 @@ class grid_state : public guarded_calls {
   std::int64_t id_ = 0;
   bool asks_for_checks_ = false;
 };
+
+/// Throws where the blocks of a dim are not those of a tensor.
+[[gnu::cold]] inline void check_blocks(const dim_ref& dim, const block_table* given, std::int64_t extent,
+                                       std::int64_t parts) {
+  if (given == nullptr) raise<shape_error>(wording::blocks_missing(dim.name, dim.blocks));
+  if (given->begins.back() != extent)
+    raise<shape_error>(wording::blocks_sum(dim.name, extent, dim.blocks, given->begins.back()));
+  if (given->count() % parts != 0 && parts % given->count() != 0)
+    raise<shape_error>(wording::blocks_parts(dim.name, parts, dim.blocks, given->count()));
+}
+
+/// Throws where a dim cannot have an extent over so many devices.
+[[gnu::cold]] inline void check_extent(const dim_ref& dim, std::int64_t extent, std::int64_t parts,
+                                       const grid_state& on) {
+  if (extent < 0) raise<shape_error>(wording::extent_negative(dim.name, extent));
+  if (dim.extent != dynamic && dim.extent != extent)
+    raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, extent));
+  if (dim.divisible && extent % parts != 0) raise<shape_error>(wording::extent_not_divisible(dim.name, parts, extent));
+  if (!dim.blocks.empty()) check_blocks(dim, on.blocks_of(dim.blocks), extent, parts);
+}
 
 }} // namespace cleave::v0

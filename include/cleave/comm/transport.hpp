@@ -119,7 +119,7 @@ class message_link {
   virtual void wait(const std::int64_t& open) = 0;
 };
 
-/// A communicator of some devices of a grid, and what another transport has for it. Its address is stable.
+/// A communicator of some devices of a grid, and the state of another transport for it. Its address is stable.
 struct kept_group {
   group ranks{};
   owned<group_transport> made{};

@@ -265,6 +265,9 @@ traffic load_members(const grid& g, std::vector<member>& members, const load_opt
   std::optional<loading> load;
   std::optional<host_memory> memory;
   traffic done;
+  // Also where reading fails on one rank alone.
+  for (const member& m : members)
+    if (m.tensor != nullptr) m.tensor->halo = {};
   on_all_ranks(g, [&] {
     from = read();
     load.emplace(from, members, options);

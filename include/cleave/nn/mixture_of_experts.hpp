@@ -117,12 +117,15 @@ constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dim
                                         const Experts& experts, const Pin& pin) {
   return detail::routed(x, router, d, choice, false, experts, pin);
 }
-/// The same for one or two experts.
+/// The same for one or two experts, of at least so many.
 template <class Experts, class Pin>
 constexpr moe_result mixture_of_experts(operand x, operand router, const moe_dims& d, experts_per_token how,
                                         const Experts& experts, const Pin& pin) {
-  const dim_ref choice = derived_dim<"pick ">(x, "mixture_of_experts", d.expert);
-  return detail::routed(x, router, d, {choice.name, how == experts_per_token::one ? 1 : 2}, true, experts, pin);
+  // Of other names, so that a function may have layers of both.
+  const bool single = how == experts_per_token::one;
+  const dim_ref choice = single ? derived_dim<"pick ">(x, "mixture_of_experts", d.expert)
+                                : derived_dim<"both ">(x, "mixture_of_experts", d.expert);
+  return detail::routed(x, router, d, {choice.name, single ? 1 : 2}, true, experts, pin);
 }
 
 }}} // namespace cleave::v0::nn

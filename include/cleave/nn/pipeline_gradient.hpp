@@ -30,8 +30,9 @@ struct pipeline_state {
 /// within a stage for one: they are computed again in the backward pass. Communication: if `stage` is sharded over an
 /// axis, each tick exchanges one microbatch with the next device and its cotangent with the one before, and moves one
 /// microbatch out of the last stage and the cotangent of one out of the first. Stages to which no microbatch has come
-/// work on zeros, so all three functions and their derivatives have to be finite there. Faults: dim_missing,
-/// dim_used_twice, rank_too_high.
+/// work on zeros and on their images, so all three functions and their derivatives have to be finite there. The loss
+/// and the gradients are added up in the element types of `end` and of the weights: give weights in float, and cast
+/// within `f`. Faults: dim_missing, dim_used_twice, rank_too_high.
 template <class W, class Given, class Begin, class F, class End, class Pin = std::identity>
 constexpr std::pair<value, W> pipeline_value_and_grad(const W& weights, const Given& given, dim_ref stage,
                                                       dim_ref microbatch, const Begin& begin, const F& f,
@@ -46,7 +47,8 @@ constexpr std::pair<value, W> pipeline_value_and_grad(const W& weights, const Gi
   const std::pair<value, W> missing{value{&in, no_node}, weights};
   const dim_ref tick = derived_dim<"turn ">(beside, "pipeline", stage),
                 kept = derived_dim<"kept ">(beside, "pipeline", stage),
-                one{derived_dim<"one ">(beside, "pipeline", stage).name, 1}, alone{"one stage"};
+                one{derived_dim<"one ">(beside, "pipeline", stage).name, 1},
+                alone = derived_dim<"lone ">(beside, "pipeline", stage);
   if (!beside.from.ok() || tick.name.empty() ||
       !define_extent(beside, "pipeline", tick, -2, {{microbatch}, {stage, 2}}) ||
       !define_extent(beside, "pipeline", kept, -1, {{stage, 2}}))

@@ -172,6 +172,7 @@ class bridged_call {
     for (const tensor_state* t : {source_, target_})
       if (t != nullptr && t->grid.state().broken()) fault_ = unusable;
     if (target_ != nullptr && target_->read_only) fault_ = std::max<std::int64_t>(fault_, constants);
+    if (target_ != nullptr) target_->halo = {};
     if (fault_ != fine) return;
     const bool found = finds_memory([&] {
       if (source_ != nullptr) in_ = source_->packed();

@@ -254,6 +254,7 @@ void distribute(const tensor_state& t, const distribution& blocks, const local_a
   redistribution::parts<T> parts;
   std::unique_ptr<T[]> host;
   void* out = nullptr;
+  t.halo = {};
   t.grid.state().guarded([&] {
     comm::allocate_on_all(all.handle, [&] {
       host = std::make_unique<T[]>(as_size(t.elements()));

@@ -99,6 +99,7 @@ class whole_on_rank {
   void scatter(const tensor_state& t, const void* host) {
     require_kokkos();
     const comm::recorded call("the scattering of a tensor from one rank");
+    t.halo = {};
     guarded(t, [&] {
       void* shard = nullptr;
       std::optional<comm::grid_copy> copy;

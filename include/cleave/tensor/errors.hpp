@@ -80,10 +80,6 @@ inline constexpr text<3> index_too_large{
     "dim '{dim}' has extent {got}, but the function numbers its indices in {type}, which cannot hold so many"};
 /// fix: Positions begin with 0; or name the dim: `x.extent(batch)`.
 inline constexpr text<2> no_such_dim{"the tensor has {rank} dims, and none at position {got}"};
-/// fix: Extents are global and at least 0. Check for an overflow, or for a difference with the wrong sign.
-inline constexpr text<2> extent_negative{"dim '{dim}' was given the extent {got}; it must be at least 0"};
-/// fix: Give the extent that the type of the dim has, or declare the dim without an extent, `dim<"embed">`.
-inline constexpr text<3> extent_fixed{"dim '{dim}' is fixed to extent {expected}, but {got} was given"};
 /// fix: Pass the extents of the whole tensor, the same on every rank. Do not pass the size of the local shard; Cleave
 /// computes it.
 inline constexpr text<3> extents_disagree{
@@ -91,21 +87,6 @@ inline constexpr text<3> extents_disagree{
 /// fix: A dim has one extent in all tensors of a call. If you mean two extents, declare two dims with two names. The
 /// dim `entry row,col` is of a sparse matrix: give matrices of one function a name each, the last argument of `csr`.
 inline constexpr text<3> extents_differ{"dim '{dim}' has extent {expected} in one tensor and {got} in another"};
-/// fix: Pad the extent to a multiple, or remove the promise from the type: `dim<"head">`. Without a promise, uneven
-/// blocks are allowed.
-inline constexpr text<3> extent_not_divisible{
-    "dim '{dim}' promises to divide evenly over {parts} devices, but its extent is {got}"};
-/// fix: Call `grid.set_blocks(dim, sizes)` before the first tensor with the dim.
-inline constexpr text<2> blocks_missing{"dim '{dim}' has the blocks '{blocks}', for which the grid was given no sizes",
-                                        {"dim", "blocks"}};
-/// fix: Sizes of blocks add up to the extent of the dim. A dim with another extent needs another name of blocks.
-inline constexpr text<4> blocks_sum{
-    "dim '{dim}' has extent {extent}, but the sizes of its blocks '{blocks}' add up to {sum}",
-    {"dim", "extent", "blocks", "sum"}};
-/// fix: Give as many sizes as there are devices along the dim, or a multiple, or a divisor of that number.
-inline constexpr text<4> blocks_parts{
-    "dim '{dim}' is sharded over {parts} devices, but its blocks '{blocks}' have {sizes} sizes",
-    {"dim", "parts", "blocks", "sizes"}};
 /// fix: Copy within one communicator, or `rename` the dim to one with equal blocks before.
 inline constexpr text<1> bridge_blocks{
     "dim '{dim}' has blocks of given sizes, which a copy over a bridge does not know"};

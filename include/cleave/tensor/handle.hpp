@@ -102,6 +102,7 @@ class tensor_handle {
   /// Contiguous memory for the shard's elements; `state().end_writing()` puts them into the shard.
   void* begin_writing() const {
     data();
+    state().compare_write();
     return state().begin_writing();
   }
 
@@ -136,6 +137,7 @@ class tensor_handle {
     wait_for_kernels();
     // First, since both may be one View.
     const void* const from = other.state_->packed();
+    state_->compare_write();
     copy_bytes(state_->begin_writing(), from, state_->bytes());
     state_->end_writing();
   }

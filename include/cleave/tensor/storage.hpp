@@ -7,6 +7,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/collective_permute.hpp>
 #include <cleave/comm/errors.hpp>
+#include <cleave/comm/move.hpp>
 #include <cleave/comm/mpi.hpp>
 #include <cleave/comm/recorded_calls.hpp>
 #include <cleave/execute/errors.hpp>
@@ -72,6 +73,8 @@ struct tensor_state {
   bool read_only = false;
   /// How many elements the View has around its shard that halos may be written to, along each dim on both sides.
   fixed_array<std::int64_t, max_rank> ghosts{};
+  /// Whether any device has some.
+  bool has_ghosts = false;
   /// Whether elements are written by calls of the library alone, so that it knows which elements the ghosts hold; and
   /// these elements. The same on all devices.
   mutable bool keeps_halo = false;
@@ -86,8 +89,12 @@ struct tensor_state {
   /// one of constants.
   void* begin_writing() const {
     require_writable();
-    if (keeps_halo) change_halo(true, "a write to a tensor that keeps its halo");
+    halo = {};
     return strided == nullptr ? data : beside();
+  }
+  /// Compares a write that each rank makes by itself in checked mode: all have to, since it makes the halo stale.
+  void compare_write() const {
+    if (keeps_halo) grid.state().same_call("a write to a tensor that keeps its halo");
   }
   /// Ghosts that may have other elements than the shards. Collective over the devices.
   [[gnu::cold]] void change_halo(bool keeps, std::string_view call) const {
@@ -163,26 +170,6 @@ struct given_view {
   }
 };
 
-/// Throws where the blocks of a dim are not those of a tensor.
-[[gnu::cold]] inline void check_blocks(const dim_ref& dim, const block_table* given, std::int64_t extent,
-                                       std::int64_t parts) {
-  if (given == nullptr) raise<shape_error>(wording::blocks_missing(dim.name, dim.blocks));
-  if (given->begins.back() != extent)
-    raise<shape_error>(wording::blocks_sum(dim.name, extent, dim.blocks, given->begins.back()));
-  if (given->count() % parts != 0 && parts % given->count() != 0)
-    raise<shape_error>(wording::blocks_parts(dim.name, parts, dim.blocks, given->count()));
-}
-
-/// Throws where a dim cannot have an extent over so many devices.
-[[gnu::cold]] inline void check_extent(const dim_ref& dim, std::int64_t extent, std::int64_t parts,
-                                       const grid_state& on) {
-  if (extent < 0) raise<shape_error>(wording::extent_negative(dim.name, extent));
-  if (dim.extent != dynamic && dim.extent != extent)
-    raise<shape_error>(wording::extent_fixed(dim.name, dim.extent, extent));
-  if (dim.divisible && extent % parts != 0) raise<shape_error>(wording::extent_not_divisible(dim.name, parts, extent));
-  if (!dim.blocks.empty()) check_blocks(dim, on.blocks_of(dim.blocks), extent, parts);
-}
-
 namespace detail {
 
 /// A misfit of a View in numbers, so that one rank can tell it to all.
@@ -233,8 +220,9 @@ inline bool countable(indexed_span<const std::int64_t> extents, element e) {
 /// the lowest rank whose View does not fit; the bytes that could not be had, and where.
 class shard_agreement {
  public:
-  /// The kind of a device's shard: a contiguous View, one that is not, one of constants, or memory of its own.
-  enum : unsigned { contiguous = 0, strided = 1, constants = 2, own_memory = 4 };
+  /// The kind of a device's shard: a contiguous View, one that is not, one of constants, or own memory; and whether it
+  /// has ghosts.
+  enum : unsigned { contiguous = 0, strided = 1, constants = 2, own_memory = 4, ghosts = 8 };
 
   shard_agreement(indexed_span<const std::int64_t> extents, const view_fault& misfit, unsigned kind,
                   std::int64_t missing_bytes, const comm::group& everyone)
@@ -261,6 +249,7 @@ class shard_agreement {
     }
   }
   bool any_constants() const { return all_[first_kind + 1] >= 0; }
+  bool any_ghosts() const { return all_[first_kind + 3] >= 0; }
   /// Whether the View of any device is not contiguous, or is one of constants. Throws where another one has none.
   bool needs_strides() const {
     const std::int64_t view = std::max(all_[first_kind], all_[first_kind + 1]), none = all_[first_kind + 2];
@@ -289,7 +278,7 @@ class shard_agreement {
 
  private:
   static constexpr int fields = max_rank + 1, teller = 2 * fields, bytes = teller + 1, without = teller + 2,
-                       first_kind = teller + 3, kinds = 3, told = first_kind + kinds;
+                       first_kind = teller + 3, kinds = 4, told = first_kind + kinds;
   const comm::group& everyone_;
   std::int64_t mine_[told] = {}, all_[told] = {};
 };
@@ -330,10 +319,11 @@ class shard_agreement {
       bytes = view->surround(t.local) * size_of(e);
       misfit = detail::check_view(*view, t.local);
       if (on.active() && misfit.what == detail::view_fault::none) allocated = try_allocate(bytes, t.memory);
-      if (on.active() && view->has_ghosts()) kind = detail::shard_agreement::strided;
+      if (on.active() && view->has_ghosts()) kind = detail::shard_agreement::strided | detail::shard_agreement::ghosts;
     } else if (view != nullptr) {
       misfit = detail::check_view(*view, t.local);
-      if (!detail::is_contiguous(*view, t.local) || view->has_ghosts()) kind |= detail::shard_agreement::strided;
+      if (view->has_ghosts()) kind |= detail::shard_agreement::strided | detail::shard_agreement::ghosts;
+      if (!detail::is_contiguous(*view, t.local)) kind |= detail::shard_agreement::strided;
     } else {
       bytes = t.bytes();
       allocated = try_allocate(bytes, t.memory);
@@ -350,6 +340,7 @@ class shard_agreement {
   if (all.needs_strides() && view != nullptr) {
     t.stride = view->stride;
     if (!t.read_only) t.ghosts = view->ghosts;
+    t.has_ghosts = !t.read_only && all.any_ghosts();
     t.strided = view->access;
     t.strided->classify(t);
   }

@@ -174,8 +174,8 @@ struct strided_executor {
   indexed_vector<strides> stride{};
   indexed_vector<ghost_widths> ghosts{};
   given_strides given{};
-  /// An argument that keeps its halo, the exchange that fills its ghosts, and what they have then. It is nothing if the
-  /// ghosts of some device have no room, so that there is something to exchange in each call.
+  /// An argument that keeps its halo, the exchange that fills its ghosts, and the elements that they hold then:
+  /// none if the ghosts of some device have no room, so that each call exchanges them.
   struct kept {
     std::size_t argument, exchange;
     kept_elements halo{};
@@ -290,12 +290,17 @@ inline void run_strided(const runnable& code, const call_operand* operands) {
     given[i].data = i < p.arguments ? t->packed() : t->begin_writing();
   }
   if (own != nullptr) own->leave_out_halos(operands);
+  // Before the call, which may write results and then throw, and after it, where an argument is a result too.
+  const auto forget_halos = [&] {
+    for (std::size_t i = p.arguments; i < given.size(); ++i)
+      if (given[i].tensor != nullptr) given[i].tensor->halo = {};
+  };
+  forget_halos();
   run_program(code, site, given.data(), own == nullptr ? nullptr : own->code.get());
   if (own != nullptr) own->note_halos(operands);
-  for (std::size_t i = p.arguments; i < given.size(); ++i) {
-    if (given[i].tensor != nullptr) given[i].tensor->halo = {};
+  forget_halos();
+  for (std::size_t i = p.arguments; i < given.size(); ++i)
     if (given[i].data != operands[i].data) given[i].tensor->end_writing();
-  }
 }
 
 inline constexpr strided_shard strided_shards{&classify_strides, &run_strided, &pack_shard, &unpack_shard};

@@ -163,7 +163,7 @@ class tensor {
     given.is_new = true;
     given.access = &detail::strided_shards;
     handle_ = detail::tensor_handle(g, sharding_type::value, where, element_of<T>, extents, given);
-    if (state().strided != nullptr) keep_halo();
+    if (state().has_ghosts) keep_halo();
   }
   /// Wraps a shard of a `std::mdspan`, or of a class with its members. Kokkos' default execution space must be able to
   /// access its memory. The caller keeps it, or `owner` does, which is released with the last handle of the tensor.
@@ -339,13 +339,14 @@ class tensor {
   /// `strided_view()` and `data()` throw view_error, and Views from before must not be written. Throws view_error if
   /// there are no ghosts. Collective over the devices, without communication.
   void keep_halo() const {
-    if (state().strided == nullptr) raise<view_error>(wording::halo_without_ghosts());
+    if (!state().has_ghosts) raise<view_error>(wording::halo_without_ghosts());
     state().change_halo(true, "keep_halo");
   }
   /// Views may be used from now on, and each call exchanges the halo that it reads. Collective as `keep_halo`.
   void release_halo() const { state().change_halo(false, "release_halo"); }
 
-  /// Sets all elements to one value. No communication.
+  /// Sets all elements to one value. No communication; in checked mode ranks compare the call if the tensor keeps its
+  /// halo.
   const tensor& fill(T value) const {
     T* const at = as<T>(handle_.begin_writing());
     if (is_identity_here()) fill_identity(at, local_size(), element_of<T>, where.combine());
