@@ -355,6 +355,28 @@ TEST(files, what_is_wrong_is_said_on_all_ranks) {
 }
 
 /// As on a full disk, on the rank that writes last.
+using plate = cleave::tensor<double, mesh(embed / a, hidden / b)>;
+constexpr cleave::function neighbours([](auto u) { return shift(u, embed, 1) - shift(u, hidden, -1); });
+
+/// The rank that cannot read keeps its elements. All ranks exchange their halo in the next call, and not some alone.
+TEST(files, a_load_that_fails_on_one_rank_makes_halos_stale_on_all) {
+  const folder temporary;
+  const std::string path = temporary / "plate.npy";
+  for (const cleave::grid& g : all_grids()) {
+    const plate alike(g, {13, 11});
+    plate kept(g, {13, 11}, cleave::kept_halo{1, 1});
+    const auto number_at = [](const auto& at) { return static_cast<double>(100 * at[0] + at[1]); };
+    alike.fill_by(number_at);
+    kept.fill_by(number_at);
+    io::save(g, path, alike);
+    const plate before = neighbours(kept);
+    EXPECT_THROW(io::load(g, support::rank() == 0 ? temporary / "nowhere.npy" : path, kept), cleave::file_error);
+    const plate after = neighbours(kept), expected = neighbours(alike);
+    EXPECT_EQ(support::elements(before), support::elements(expected));
+    EXPECT_EQ(support::elements(after), support::elements(expected));
+  }
+}
+
 TEST(files, a_full_disk_is_an_error_on_all_ranks) {
   const folder temporary;
   const std::string path = temporary / "m.npz";
