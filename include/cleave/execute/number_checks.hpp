@@ -6,6 +6,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/execute/errors.hpp>
 #include <cleave/execute/host_number.hpp>
+#include <cleave/ops/table.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
+#include <cleave/ops/table.hpp>
 #include <cleave/program/addressing.hpp>
 #include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
