@@ -78,7 +78,7 @@ struct form_key {
     const std::uint64_t out = writes(s) ? type_of(s.out) : 0u;
     facts = {underlying(s.kind), underlying(s.move), underlying(s.combine), underlying(s.what), out, way};
     facts.push_back((is_scaled(s) ? 1u : 0u) | (s.joined ? 2u : 0u) | panels << 2 | pieces << 3 |
-                    (s.feeds_product ? 64u : 0u) | s.one_term << 7);
+                    (s.feeds_product ? 64u : 0u) | unsigned{s.one_term} << 7);
     // Expressions say the types of all their operands.
     for (std::size_t k = 0; k < s.in.size() && (k == 0 || !runs_expression(s)); ++k) facts.push_back(type_of(s.in[k]));
     for (std::size_t v = 0; runs_expression(s) && v < expressions_of(p, s); ++v)
