@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Cleave::fft, which <cleave/linalg/fft.hpp> needs: Cleave::Cleave with FFTW in float and double, or with cuFFT where Kokkos runs on
-# CUDA. There is no such target where these are not found. Installed beside CleaveConfig.cmake, so that users' machines decide.
+# CUDA. There is no such target where these are not found. Installed next to CleaveConfig.cmake, so that users' machines decide.
 
 function(cleave_fft_target)
   if(TARGET Cleave::fft)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Cleave::hdf5, which <cleave/io/field_file.hpp> needs: Cleave::Cleave with the C library of HDF5, serial or parallel. There is no such
-# target where it is not found. Installed beside CleaveConfig.cmake, where the component hdf5 asks for it.
+# target where it is not found. Installed next to CleaveConfig.cmake, where the component hdf5 asks for it.
 
 function(cleave_hdf5_target)
   if(TARGET Cleave::hdf5)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # nvcc behind Kokkos' nvcc_wrapper or compiler launcher looks like its host compiler to CMake, so that no generator
-# expression can tell: whether it is there depends on the Kokkos that was found. Installed beside CleaveConfig.cmake.
+# expression can tell: whether it is there depends on the Kokkos that was found. Installed next to CleaveConfig.cmake.
 
 function(cleave_nvcc_limits target)
   if(Kokkos_ENABLE_CUDA AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Cleave::plan_diff, a program that compares two plans in files, for the tests of a project. It is compiled there: the package has no
-# programs. Installed beside CleaveConfig.cmake, where the component plan_diff asks for it.
+# programs. Installed next to CleaveConfig.cmake, where the component plan_diff asks for it.
 
 function(cleave_plan_diff_target source)
   if(NOT TARGET Cleave::plan_diff)

@@ -3,8 +3,8 @@
 //
 // A Conformer (Gulati et al. 2020) that hears a sound in every frame of a recording. Its layers are the stages of a
 // pipeline over `pipe`, through which the parts of a batch follow each other. Inside a stage, heads, hidden units and
-// channels of the convolution are sharded over `model`. The utterances are made up, and a frame alone does not say what
-// it is: low and high sounds differ by the voice, and those that rise or fall by the frames around.
+// channels of the convolution are sharded over `model`. The utterances are made up, and a frame alone does not
+// determine its class: low and high sounds differ by the voice, and those that rise or fall by the frames around.
 //
 //   mpirun -n 4 speech [--mesh 2x2] [--steps 300]
 #include "conformer.hpp"

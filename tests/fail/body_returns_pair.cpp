@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "a loop carry must keep" carry_changes body_returns_pair.cpp:@here
-// fix: Return what goes on, as the body was given it.
+// fix: Return the carried values, as the body was given it.
 #include "names.hpp"
 
 #include <cleave/expr/loops.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "cannot be a condition or a loop bound" value_as_condition cast_value.cpp:@here
-// fix: A number takes the element type of the tensor beside it: `x * n`. Otherwise write `cast<float>(n)`.
+// fix: A number takes the element type of the other operand: `x * n`. Otherwise write `cast<float>(n)`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
 // expect: "a tensor of integers or bools; convert it first" fraction_into_integers fill_by_fractions.cpp:@here
-// fix: Convert what the function gives: `static_cast<int>(at[0] * 0.5)`.
+// fix: Convert the result of the function: `static_cast<int>(at[0] * 0.5)`.
 #include "names.hpp"
 
 #include <cleave/cleave.hpp>

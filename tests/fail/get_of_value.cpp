@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "this is one value and no tuple" value_unpacked get_of_value.cpp:@here
-// fix: Return `top` itself. `top_k`, `moments` and functions of several results give what `std::get` and `auto [a, b]` take.
+// fix: Return `top` itself. `top_k`, `moments` and functions of several results return types for `std::get` and `auto [a, b]`.
 #include "names.hpp"
 
 using namespace fail_test;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: wrong_arguments select_of_two.cpp:@here op=select "do not fit this function"
-// fix: Say what to take where the predicate is false: `select(x > 0, x, 0)`.
+// fix: Give the value where the predicate is false: `select(x > 0, x, 0)`.
 #include "names.hpp"
 
 using namespace fail_test;

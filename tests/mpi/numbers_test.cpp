@@ -89,7 +89,7 @@ TEST(numbers, pools_of_half) {
   const cleave::grid g = grid_of_all();
   cleave::tensor<cleave::half, mesh(row / line)> x(g, {20});
   cleave::tensor<cleave::half, mesh(pooled / line)> all(g, {5}), inside(g, {5});
-  x.fill(cleave::half(30000.0F)); // four are beyond what 16 bits hold
+  x.fill(cleave::half(30000.0F)); // the sum of four overflows 16 bits
   averages(x).into(all, inside);
   for (const cleave::half h : all.to_global()) EXPECT_EQ(static_cast<float>(h), 30000);
   for (const cleave::half h : inside.to_global()) EXPECT_EQ(static_cast<float>(h), 30000);

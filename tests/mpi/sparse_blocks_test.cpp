@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-// Sparse matrices whose rows and columns are in blocks of given sizes, beside the same ones in equal blocks.
+// Sparse matrices whose rows and columns are in blocks of given sizes, and the same ones in equal blocks.
 
 namespace CLEAVE_SOURCE {
 

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Cleave authors
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Passes if a run with CLEAVE_TRACE writes one trace for each rank: valid JSON, steps within calls, lines of the source, and the bytes of
-every step; and if a trace that cannot be written is a sentence, and the run goes on."""
+every step; and if a trace that cannot be written is a sentence, and the run continues."""
 import argparse
 import json
 import os

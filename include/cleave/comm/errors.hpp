@@ -77,7 +77,7 @@ inline constexpr text<1> blocks_changed{"the grid has other sizes for the blocks
 /// fix: The words after the colon come from MPI. Ranks may be out of step, so end the program, or construct a new grid
 /// from a communicator that works.
 inline constexpr text<2> mpi_failed{"{call} failed: {why}"};
-/// fix: Look for the first mpi_error; it says what failed. Then construct a new grid and new tensors on it.
+/// fix: Look for the first mpi_error; it names the failed call. Then construct a new grid and new tensors on it.
 inline constexpr text<0> grid_broken{"a call of MPI failed on this grid earlier; it cannot be used any more"};
 /// fix: Construct the tensor with a grid and extents before you use it: `Matrix a(grid, {1024, 512})`. A
 /// default-constructed tensor becomes usable only when another tensor of the same type is assigned to it.

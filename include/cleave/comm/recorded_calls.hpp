@@ -74,7 +74,7 @@ inline std::uintptr_t program_begin() { return 0; }
   return here;
 }
 
-/// What writes a run down, with the time of each call and step (watch/trace.hpp).
+/// The writer of a trace, with the time of each call and step (watch/trace.hpp).
 class call_tracer {
  public:
   call_tracer() = default;
@@ -188,7 +188,7 @@ class step_recorder {
   traced trace_;
 };
 
-/// What watches the calls of this process, from its first grid on.
+/// The recorder of the calls of this process, from its first grid on.
 struct call_watcher {
   /// Reads its settings from the environment. Throws environment_error.
   void (*read_environment)();

@@ -89,7 +89,7 @@ class step_group {
   std::size_t first = 0, last = 0;
 };
 
-/// What looks at the steps of a call while they run: checked mode. An interface, so that the run time does not depend
+/// An observer of the steps of a call while they run: checked mode. An interface, so that the run time does not depend
 /// on it.
 class call_hooks {
  public:

@@ -8,7 +8,7 @@
 
 namespace cleave { inline namespace v0 { namespace wording {
 
-/// fix: Write a number that the element type of the tensor beside it has, or convert the tensor: `cast<int>(x) < 300`.
+/// fix: Write a number that the element type of the other operand has, or convert the tensor: `cast<int>(x) < 300`.
 inline constexpr text<2> number_does_not_fit{
     "a number of the statement takes the element type {type} of the tensor beside it, which has no {number}",
     {"number", "type"}};

@@ -264,7 +264,7 @@ class bridged_call {
 /// in the communicator of a grid, the tensor of that side has no data: `Field u; copy(u, v, over)`.
 ///
 /// Collective over the communicator of the bridge; ranks without any of the two tensors call it too. Communication: one
-/// message at most from each source shard to each device, with just what the device lacks; a partial source also needs
+/// message at most from each source shard to each device, with just the elements that it lacks; a partial source needs
 /// one all-reduce over its devices. Besides that one all-reduce of four numbers over the bridge, two or more where
 /// copies follow each other otherwise than before, and, when a copy is made for the first time, an all-gather of the
 /// sizes of the grids and the extents. Throws on all ranks of the bridge alike, before anything is written: grid_error

@@ -163,8 +163,8 @@ class slab_gathering {
 
 /// Gives the whole tensor to one rank of the communicator in slabs of whole rows (indices of the first dim), in their
 /// order: there `take(first, rows, elements)` is called with the first row of a slab, the number of its rows, and a
-/// pointer to its elements, row-major in host memory. A slab has at most `most_bytes`, or one row. What `take` throws
-/// is thrown on that rank after the last slab, so that the others do not wait.
+/// pointer to its elements, row-major in host memory. A slab has at most `most_bytes`, or one row. An exception of
+/// `take` is thrown on that rank after the last slab, so that the others do not wait.
 ///
 /// Collective over the communicator of the grid; ranks that are not devices call it too. The least `most_bytes` of all
 /// ranks holds. Communication: for each slab one message from each shard that has rows of it; a partial tensor also

@@ -40,7 +40,7 @@ inline constexpr text<4> cyclic_whole{
 inline constexpr text<0> cyclic_place{
     "some rank is another process of the block-cyclic distribution than the one whose blocks its shard of the "
     "tensor has"};
-/// fix: Allocate what `block_cyclic::local_extents` says, or the extents of the block of this rank. The leading
+/// fix: Allocate `block_cyclic::local_extents`, or the extents of the block of this rank. The leading
 /// dimension is at least the number of rows.
 inline constexpr text<0> array_misfit{
     "the local array of some rank does not fit the part that the rank has in the distribution"};
