@@ -6,7 +6,7 @@
 
 #include "options.hpp"
 
-#include <cleave/tensor/copy.hpp>
+#include <cleave/redistribute/copy.hpp>
 
 #include <algorithm>
 #include <array>

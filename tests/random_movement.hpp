@@ -7,8 +7,8 @@
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/evaluate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <algorithm>
 #include <array>

@@ -16,7 +16,7 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/plan/explain.hpp>
-#include <cleave/tensor/copy.hpp>
+#include <cleave/redistribute/copy.hpp>
+#include <cleave/study/explain_plan.hpp>
 #include <cleave/tensor/make.hpp>
 #include <cleave/version.hpp>

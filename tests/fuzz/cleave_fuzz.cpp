@@ -24,8 +24,8 @@
 #include "random_sketch.hpp"
 #include "recorded_program.hpp"
 
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -96,7 +96,7 @@ inline std::string to_cpp(const sketch& s, const std::string& what) {
   t += "#include <cleave/expr/cumulative.hpp>\n#include <cleave/expr/gradient.hpp>\n#include "
        "<cleave/expr/lookup.hpp>\n#include <cleave/expr/loops.hpp>\n#include <cleave/expr/movement.hpp>\n"
        "#include <cleave/expr/random.hpp>\n#include <cleave/expr/reductions.hpp>\n#include "
-       "<cleave/expr/sort.hpp>\n#include <cleave/plan/explain.hpp>\n#include "
+       "<cleave/expr/sort.hpp>\n#include <cleave/study/explain_plan.hpp>\n#include "
        "<cleave/plan/plan.hpp>\n#include "
        "<cleave/simulate/simulate.hpp>\n\n"
        "#include <cstdio>\n\n";

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "check_function.hpp"
 
-#include <cleave/plan/explain.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "reference.md"
 
 # The chapters: a title, an introduction, and the headers. A header stands alone, or with the names that are public in it.
 CHAPTERS = [
-    ("Tensors and grids", "", ["tensor/tensor.hpp", "tensor/ghosts.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), ("watch/calls.hpp", ["print_calls"]), "tensor/copy.hpp", "redistribute/bridge.hpp", "redistribute/distributions.hpp", "redistribute/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
+    ("Tensors and grids", "", ["tensor/tensor.hpp", "tensor/ghosts.hpp", "grid.hpp", ("comm/grid_state.hpp", ["on_ranks"]), ("watch/calls.hpp", ["print_calls"]), "redistribute/copy.hpp", "redistribute/bridge.hpp", "redistribute/distributions.hpp", "redistribute/slabs.hpp", "tensor/on_instance.hpp", ("tensor/assign.hpp", ["run"]),
                                ("storage/memory.hpp", ["execution_space", "memory_space"])]),
     ("Meshes, dims and layouts", "", [("mesh/mesh_value.hpp", ["axis", "MeshAxis", "dynamic", "named_size"]), ("mesh/axis_list.hpp", ["max_axes"]),
                                       "layout/sharding.hpp", ("layout/layout.hpp", ["dim_ref", "spec", "max_rank", "reduction"]),
@@ -33,7 +33,7 @@ CHAPTERS = [
     ("Element types", "", [("type/element.hpp", ["element", "element_of"]), ("type/narrow.hpp", ["bfloat16", "half"]), "type/abstract.hpp"]),
     ("Plans", "", [("plan/plan.hpp", ["plan", "planned"]),
                    ("plan/options.hpp", ["with", "expect", "fewest_bytes", "without", "at_most", "only_over", "all_sizes_expected", "without_overlap", "PlanOption"]),
-                   "plan/explain.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
+                   "study/explain_plan.hpp", ("cost/collective.hpp", ["kind"]), ("cost/policy.hpp", ["policy"])]),
     ("Functions and values", "", [("expr/function.hpp", ["function"]), "record/value.hpp", "expr/statement.hpp", "expr/tree.hpp"]),
     ("Operations", "", ["expr/functions.hpp", "expr/mathematics.hpp", "expr/reductions.hpp"]),
     ("Elements under other indices", "", ["expr/movement.hpp", ("layout/index_map.hpp", ["border"])]),
@@ -67,7 +67,7 @@ CHAPTERS = [
 ]
 # Rooms of which users include headers: each header is in a chapter or here.
 PUBLIC_ROOMS = ["expr", "tensor", "redistribute", "nn", "optim", "linalg", "solve", "sparse", "stencil", "io", "interop", "show"]
-INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/convert.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/bridge.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "redistribute/redistribution.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
+INTERNAL = ["interop/agreed.hpp", "io/hdf5.hpp", "io/agree.hpp", "io/convert.hpp", "io/members.hpp", "io/checkpoint_files.hpp", "files/json.hpp", "files/checksum.hpp", "files/file.hpp", "files/stored.hpp", "files/safetensors.hpp", "files/npz.hpp", "sparse/kernels.hpp", "expr/mistakes.hpp", "expr/mathematics_list.hpp", "tensor/mistakes.hpp", "tensor/call.hpp", "tensor/make.hpp", "tensor/handle.hpp", "tensor/storage.hpp", "tensor/bridge.hpp", "tensor/copy.hpp", "tensor/distributions.hpp", "tensor/slabs.hpp", "plan/explain.hpp", "redistribute/redistribution.hpp", "redistribute/distribution.hpp", "redistribute/grid_copy.hpp", "tensor/strided.hpp", "optim/leaves.hpp", "linalg/blas.hpp", "linalg/block_cyclic.hpp", "linalg/fft.hpp",
             "linalg/fft_blocks.hpp", "linalg/fft_plans.hpp", "linalg/fft_kernels.hpp", "linalg/fft_transforms.hpp", "linalg/kernels.hpp", "linalg/linalg.hpp", "linalg/strided.hpp"]
 # Public to the compiler only.
 HIDDEN = {"dim_tag", "axis_tag", "placement_tag", "unreduced_tag", "option_tag", "is_tensor", "is_function", "is_expression", "recording", "called_at", "leaf_count", "wording", "transform", "name_of"}

@@ -74,15 +74,16 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
     "version": 50, "base": 1900, "mesh": 300, "layout": 1370, "type": 500, "graph": 1750, "ops": 1690, "record": 1050,
-    "cost": 2550, "program": 2520, "rules": 2360, "autodiff": 550, "expr": 3950, "propagate": 250, "plan": 7480,
-    "study": 2190, "simulate": 1860, "storage": 1750, "comm": 4210, "node": 940, "watch": 350, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 4600, "checked": 550,
-    "shards": 50, "object": 150, "tensor": 2320, "redistribute": 1060, "files": 1630, "cleave": 50,
+    "cost": 2550, "program": 2520, "rules": 2360, "autodiff": 550, "expr": 3950, "propagate": 250, "plan": 7150,
+    "study": 2530, "simulate": 1860, "storage": 1590, "comm": 3990, "node": 940, "watch": 350, "kernels": 3980, "distributed": 1300, "grid": 200, "execute": 4580, "checked": 700,
+    "shards": 50, "object": 150, "tensor": 2050, "redistribute": 1590, "files": 1630, "cleave": 50,
 }
 APPLICATION_BUDGET = 3000
-# Above `tensor`, so a program that runs has none of them. And behind interfaces, which the core names at one place each: the transport
+# Above `tensor`, so a program that runs has none of them. Objects and shards for kernels of users, which no header of the core
+# includes. And behind interfaces, which the core names at one place each: the transport
 # and the watch that grid.hpp gives to a grid, and the checks that tensor/call.hpp gives to a call.
-NOT_IN_CORE = [*APPLICATIONS, "redistribute", "study", "simulate", "files", "node", "watch", "checked"]
-CORE_BUDGET = 46330
+NOT_IN_CORE = [*APPLICATIONS, "redistribute", "study", "simulate", "files", "object", "shards", "node", "watch", "checked"]
+CORE_BUDGET = 45205
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "checked", "tensor", "redistribute"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}
@@ -94,7 +95,8 @@ NAMED: dict = {
 }
 OPERATION = re.compile(r"\bop::(\w+)")
 
-MOVED = {f"tensor/{name}.hpp": f"redistribute/{name}.hpp" for name in ("bridge", "distributions", "slabs")}
+MOVED = {f"tensor/{name}.hpp": f"redistribute/{name}.hpp" for name in ("bridge", "copy", "distributions", "slabs")}
+MOVED["plan/explain.hpp"] = "study/explain_plan.hpp"
 
 ALLOWED: dict = {}
 # Lines of a file that name cleave::detail: at most so many.

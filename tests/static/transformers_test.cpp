@@ -7,7 +7,7 @@
 #include <cleave/nn/mixture_of_experts.hpp>
 #include <cleave/optim/adam.hpp>
 #include <cleave/optim/clip.hpp>
-#include <cleave/plan/explain.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 namespace {
 

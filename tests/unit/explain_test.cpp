@@ -4,7 +4,7 @@
 // What plans say of themselves.
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
-#include <cleave/plan/explain.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 // evaluator gives, and move what it was priced at.
 #include <cleave/expr/functions.hpp>
 #include <cleave/ops/print.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/evaluate.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include <cleave/expr/random.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 #include <cleave/solve/iteration.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

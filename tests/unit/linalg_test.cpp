@@ -5,8 +5,8 @@
 // differences, in the evaluator and over random layouts in the simulator.
 #include "../without_kernels.hpp"
 
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/ops/print.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

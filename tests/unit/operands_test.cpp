@@ -10,8 +10,8 @@
 #include <cleave/expr/sort.hpp>
 #include <cleave/nn/attention.hpp>
 #include <cleave/nn/embedding.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

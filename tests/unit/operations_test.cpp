@@ -5,9 +5,9 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/operation.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 #include <cleave/stencil/field.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

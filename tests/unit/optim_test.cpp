@@ -9,9 +9,9 @@
 #include <cleave/optim/clip.hpp>
 #include <cleave/optim/mixed.hpp>
 #include <cleave/optim/sgd.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 #include <cleave/solve/iteration.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

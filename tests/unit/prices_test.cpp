@@ -9,9 +9,9 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/sort.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

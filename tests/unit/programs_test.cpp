@@ -5,8 +5,8 @@
 // partial arguments, results that are arguments or other results. Whole numbers as data, so that sums are exact in
 // every order and values are compared bit by bit; functions that round only where nothing is compared afterwards.
 #include <cleave/expr/functions.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cleave/expr/gradient.hpp>
 #include <cleave/expr/random.hpp>
 #include <cleave/ops/scalar.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 // Reductions made of others: what they mean, and the same on every mesh and layout.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/reductions.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

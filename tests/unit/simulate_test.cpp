@@ -7,10 +7,10 @@
 #include <cleave/expr/lookup.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/plan/plan.hpp>
 #include <cleave/plan/price.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

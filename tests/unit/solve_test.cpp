@@ -5,12 +5,12 @@
 #include "../differences.hpp"
 
 #include <cleave/expr/movement.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
 #include <cleave/solve/bicgstab.hpp>
 #include <cleave/solve/cg.hpp>
 #include <cleave/solve/chebyshev.hpp>
 #include <cleave/solve/gmres.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

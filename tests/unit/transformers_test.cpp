@@ -12,8 +12,8 @@
 #include <cleave/nn/mixture_of_experts.hpp>
 #include <cleave/nn/normalization.hpp>
 #include <cleave/nn/self_attention.hpp>
-#include <cleave/plan/explain.hpp>
 #include <cleave/simulate/simulate.hpp>
+#include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
 

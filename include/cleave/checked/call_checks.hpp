@@ -4,6 +4,8 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
+#include <cleave/checked/errors.hpp>
+#include <cleave/checked/inspect.hpp>
 #include <cleave/checked/nan_search.hpp>
 #include <cleave/checked/plan_identity.hpp>
 #include <cleave/comm/grid_state.hpp>
@@ -12,7 +14,6 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/program/panels.hpp>
 #include <cleave/program/program_view.hpp>
-#include <cleave/storage/inspect.hpp>
 
 #include <algorithm>
 #include <functional>

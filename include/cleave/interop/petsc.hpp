@@ -7,6 +7,7 @@
 #include <cleave/interop/errors.hpp>
 #include <cleave/layout/blocks.hpp>
 #include <cleave/redistribute/distributions.hpp>
+#include <cleave/redistribute/errors.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -6,6 +6,7 @@
 #include <cleave/io/errors.hpp>
 #include <cleave/io/hdf5.hpp>
 #include <cleave/io/xdmf.hpp>
+#include <cleave/redistribute/errors.hpp>
 #include <cleave/redistribute/slabs.hpp>
 #include <cleave/tensor/errors.hpp>
 

@@ -5,6 +5,7 @@
 #include <cleave/base/field_names.hpp>
 #include <cleave/files/names.hpp>
 #include <cleave/io/errors.hpp>
+#include <cleave/redistribute/errors.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 

@@ -5,8 +5,9 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/comm/errors.hpp>
-#include <cleave/comm/grid_copy.hpp>
-#include <cleave/tensor/copy.hpp>
+#include <cleave/redistribute/copy.hpp>
+#include <cleave/redistribute/errors.hpp>
+#include <cleave/redistribute/grid_copy.hpp>
 #include <cleave/tensor/errors.hpp>
 
 #include <algorithm>

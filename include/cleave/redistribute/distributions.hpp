@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
+#include <cleave/redistribute/errors.hpp>
 #include <cleave/redistribute/redistribution.hpp>
 #include <cleave/storage/elements.hpp>
 #include <cleave/tensor/errors.hpp>

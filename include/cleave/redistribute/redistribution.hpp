@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/distribution.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/comm/mpi.hpp>
+#include <cleave/redistribute/distribution.hpp>
 #include <cleave/tensor/storage.hpp>
 
 #include <algorithm>

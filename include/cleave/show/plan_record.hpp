@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/plan/explain.hpp>
+#include <cleave/study/explain_plan.hpp>
 #include <cleave/study/seconds.hpp>
 #include <cleave/study/study.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cleave/expr/loops.hpp>
-#include <cleave/plan/explain.hpp>
+#include <cleave/study/explain_plan.hpp>
 #include <cleave/study/seconds.hpp>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/comm/box_messages.hpp>
-#include <cleave/comm/distribution.hpp>
 #include <cleave/comm/move.hpp>
+#include <cleave/redistribute/distribution.hpp>
 #include <cleave/storage/elements.hpp>
 
 #include <cstdint>
