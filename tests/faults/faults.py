@@ -205,7 +205,7 @@ f = "plan/choose.hpp"
 statement(f, "gather_early(m, a, f);", "", "oracle")
 statement(f, "  exchange_views(g, m, a, f);", "", "oracle")
 statement(f, "  move_once(m, a, f);", "", "unit:MovesNoMoreThanGspmd.*")
-f = "plan/search/find_tie.hpp"
+f = "plan/choose.hpp"
 statement(f, "if (!tie) continue;", "continue;", "unit:Search.*")
 f = "plan/search/fingerprint.hpp"
 expression(f, "list.at[i] == own", "true", "oracle")
@@ -377,7 +377,7 @@ f = "comm/move.hpp"
 expression(f, "same_along(t.axes, grid.here(), coordinates{})", "true", "mpi:*")
 f = "program/move_scratch.hpp"
 expression(f, "!nests(t.global.along(i), kept, t.to[i], sizes)", "false", "mpi:*")
-f = "comm/prefix_scan.hpp"
+f = "distributed/scan.hpp"
 statement(f, "if (group_.rank == 0) fill_identity(out, elements_, element_, combine_);", "", "mpi:*")
 f = "program/move_scratch.hpp"
 expression(f, "c.contiguous() && in_shard == elements", "c.contiguous()", "mpi:*")

@@ -4,10 +4,10 @@
 
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/box_messages.hpp>
-#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/program/exchange_scratch.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 
 namespace cleave { inline namespace v0 { namespace comm {
 

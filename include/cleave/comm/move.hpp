@@ -3,18 +3,47 @@
 #pragma once
 
 #include <cleave/base/containers.hpp>
-#include <cleave/comm/all_reduce.hpp>
 #include <cleave/comm/block_exchange.hpp>
-#include <cleave/comm/collective_permute.hpp>
-#include <cleave/comm/exchange_spec.hpp>
+#include <cleave/comm/box_messages.hpp>
+#include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
 #include <cleave/comm/reduce_scatter.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/program/step.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 
 #include <type_traits>
 
 namespace cleave { inline namespace v0 { namespace comm {
+
+/// Partial values over the axes are combined on all their devices. `in` may be `out`.
+/// Communication: MPI_Allreduce of the shard; nothing over axes of size 1.
+class all_reduce {
+ public:
+  [[gnu::cold]] all_reduce(grid_state& grid, const transfer& t)
+      : element_(t.element), combine_(t.combine), elements_(held_before(grid, t).elements()) {
+    if (grid.sizes().product(t.axes) > 1) group_ = grid.group_of(t.axes);
+  }
+  scratch_bytes needs() const { return {0, port_.staged() && group_.size > 1 ? bytes() : 0}; }
+
+  void run(const void* in, void* out, const scratch& s) {
+    if (group_.size == 1) return copy_bytes(out, in, bytes());
+    // Both are the same memory if `in` is `out`, and if both are staged.
+    const void* from = port_.outgoing(in, s.host, bytes());
+    void* into = port_.incoming(out, s.host);
+    all_reduce_by_mpi(from, into, elements_, element_, combine_, group_.handle);
+    port_.arrived(out, s.host, bytes());
+  }
+
+ private:
+  std::int64_t bytes() const { return elements_ * size_of(element_); }
+
+  element element_;
+  reduction combine_;
+  std::int64_t elements_;
+  port port_{};
+  group group_{};
+};
 
 /// A complete value becomes a partial one: the devices with coordinate 0 on the axes keep it, the others hold the
 /// identity of the reduction. Communication: none.

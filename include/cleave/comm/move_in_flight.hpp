@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cleave/base/containers.hpp>
-#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/messages.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/comm/operation.hpp>
 #include <cleave/comm/parts.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/program/move_scratch.hpp>
 
 #include <utility>

@@ -4,13 +4,15 @@
 
 #include <cleave/base/environment.hpp>
 #include <cleave/comm/mpi.hpp>
+#include <cleave/program/exchange_spec.hpp>
 #include <cleave/storage/memory.hpp>
 
-#if defined(OPEN_MPI) && OPEN_MPI && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
-#endif
 
 #include <string_view>
+
+#if defined(OPEN_MPI) && OPEN_MPI && __has_include(<mpi-ext.h>)
+#endif
 
 namespace cleave { inline namespace v0 { namespace comm {
 
@@ -109,6 +111,29 @@ class port {
 
  private:
   bool through_host_;
+};
+
+/// An exchange bound to a grid, several that share messages, or a move. An interface, since programs compile only those
+/// that they use.
+class bound_exchange {
+ public:
+  virtual ~bound_exchange() = default;
+  virtual scratch_bytes needs() const = 0;
+  /// Sends and receives; `in` has the addresses of the operands, offsets among them, and `out` those of the results,
+  /// for several exchanges one after the other. Until `finish`, which must follow, operands may be read but not
+  /// written, and results and scratch must not be accessed.
+  virtual void begin(const void* const* in, void* const* out, const scratch& s) = 0;
+  virtual void finish() = 0;
+  /// Whether this device exchanges messages with others.
+  virtual bool communicates() const = 0;
+  /// Between `begin` and `finish`: gives MPI the time to transfer messages.
+  virtual void progress() = 0;
+  virtual void run(const void* const* in, void* const* out, const scratch& s) {
+    begin(in, out, s);
+    finish();
+  }
+  /// Of one operand and one result.
+  void run_one(const void* in, void* out, const scratch& s) { run(&in, &out, s); }
 };
 
 }}} // namespace cleave::v0::comm

@@ -6,7 +6,7 @@
 #include <cleave/distributed/kept_routes.hpp>
 #include <cleave/kernels/indexed_products.hpp>
 #include <cleave/kernels/indexed_rows.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 
 #include <algorithm>
 #include <numeric>

@@ -4,9 +4,9 @@
 
 #include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/grid_state.hpp>
 #include <cleave/comm/recorded_calls.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/execute/binder.hpp>
 #include <cleave/storage/element_type.hpp>
 

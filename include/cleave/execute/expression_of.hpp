@@ -6,7 +6,6 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/ops/user.hpp>
-#include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
 #include <cleave/storage/element_type.hpp>
 

@@ -7,7 +7,7 @@
 #include <cleave/execute/errors.hpp>
 #include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/loops.hpp>
-#include <cleave/program/inner_dim.hpp>
+#include <cleave/program/program_view.hpp>
 
 #include <algorithm>
 

@@ -5,7 +5,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
 #include <cleave/execute/bands.hpp>
-#include <cleave/execute/indexed_products.hpp>
 
 // One line for each file of steps.
 #include <cleave/execute/steps/call.hpp>
@@ -18,7 +17,6 @@
 #include <cleave/execute/steps/product_in_panels.hpp>
 #include <cleave/execute/steps/product_in_pieces.hpp>
 #include <cleave/execute/steps/rows.hpp>
-#include <cleave/execute/steps/scan.hpp>
 #include <cleave/execute/steps/sort.hpp>
 
 #include <algorithm>

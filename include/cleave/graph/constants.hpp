@@ -4,7 +4,7 @@
 
 #include <cleave/base/numbers.hpp>
 #include <cleave/graph/compose_maps.hpp>
-#include <cleave/graph/permute_later.hpp>
+#include <cleave/graph/permutes.hpp>
 
 #include <bit>
 #include <cstdint>

@@ -6,8 +6,7 @@
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/graph/constants.hpp>
 #include <cleave/graph/order.hpp>
-#include <cleave/graph/permute_earlier.hpp>
-#include <cleave/graph/permute_later.hpp>
+#include <cleave/graph/permutes.hpp>
 
 #include <bit>
 #include <optional>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/operands.hpp>
+#include <cleave/kernels/expression.hpp>
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/lanes.hpp>
 #include <cleave/storage/memory.hpp>

@@ -10,7 +10,7 @@
 #include <cleave/ops/scalar.hpp>
 #include <cleave/program/product_form.hpp>
 #include <cleave/storage/box.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
-#include <cleave/kernels/index_block.hpp>
 #include <cleave/kernels/indexed_rows_on_device.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/storage/rows.hpp>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/kernels/index_block.hpp>
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
+#include <cleave/storage/rows.hpp>
 
 #include <Kokkos_Sort.hpp>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cleave/base/numbers.hpp>
+#include <cleave/kernels/expression.hpp>
 #include <cleave/kernels/lines_non_temporal.hpp>
-#include <cleave/kernels/operands.hpp>
 #include <cleave/storage/flat_loops.hpp>
 #include <cleave/storage/memory.hpp>
 

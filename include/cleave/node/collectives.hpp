@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cleave/comm/exchange_spec.hpp>
 #include <cleave/comm/parts.hpp>
+#include <cleave/comm/staging.hpp>
 #include <cleave/node/group.hpp>
 
 #include <algorithm>

@@ -5,7 +5,6 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/ops/table.hpp>
 #include <cleave/program/addressing.hpp>
-#include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
 
 // How a reduction is cut in pieces that threads reduce at the same time, and the memory of their results.

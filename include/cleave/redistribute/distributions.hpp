@@ -5,7 +5,7 @@
 #include <cleave/base/numbers.hpp>
 #include <cleave/redistribute/errors.hpp>
 #include <cleave/redistribute/redistribution.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 #include <cleave/tensor/errors.hpp>
 #include <cleave/tensor/tensor.hpp>
 

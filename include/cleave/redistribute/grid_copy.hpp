@@ -5,7 +5,7 @@
 #include <cleave/comm/box_messages.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/redistribute/distribution.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 
 #include <cstdint>
 #include <memory>

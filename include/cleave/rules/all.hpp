@@ -14,7 +14,6 @@
 #include <cleave/rules/remap.hpp>
 #include <cleave/rules/rows.hpp>
 #include <cleave/rules/sort.hpp>
-#include <cleave/rules/source.hpp>
 #include <cleave/rules/view.hpp>
 
 namespace cleave { inline namespace v0 {

@@ -5,7 +5,7 @@
 #include <cleave/base/error.hpp>
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/base/numbers.hpp>
-#include <cleave/comm/collective_permute.hpp>
+#include <cleave/comm/box_messages.hpp>
 #include <cleave/comm/errors.hpp>
 #include <cleave/comm/move.hpp>
 #include <cleave/comm/mpi.hpp>
@@ -14,7 +14,7 @@
 #include <cleave/grid.hpp>
 #include <cleave/layout/layout.hpp>
 #include <cleave/program/kept_halo.hpp>
-#include <cleave/storage/elements.hpp>
+#include <cleave/storage/element_type.hpp>
 #include <cleave/storage/memory.hpp>
 #include <cleave/tensor/errors.hpp>
 

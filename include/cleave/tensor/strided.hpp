@@ -4,7 +4,7 @@
 
 #include <cleave/base/containers.hpp>
 #include <cleave/base/indexed_vector.hpp>
-#include <cleave/execute/left_order.hpp>
+#include <cleave/execute/given_strides.hpp>
 #include <cleave/storage/box.hpp>
 #include <cleave/tensor/call.hpp>
 

@@ -5,7 +5,7 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/plan/lower/buffers.hpp>
 #include <cleave/program/program_view.hpp>
-#include <cleave/rules/source.hpp>
+#include <cleave/rules/annotation.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/graph/compose_maps.hpp>
 #include <cleave/ops/table.hpp>
-#include <cleave/program/inner_dim.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <algorithm>
