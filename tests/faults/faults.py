@@ -398,7 +398,7 @@ statement(f, "if (first && out != own) copy_bytes(out, own, mine() * size());", 
 statement(f, "if (mine != 0) first_.combine(in_, block);", "", "mpi:overlap.*")
 expression(f, "2 + as_int(number % 32000)", "2", "mpi:overlap.*")
 f = "comm/exchange.hpp"
-expression(f, "filled < all.elements", "false", "mpi:*")
+expression(f, "filled[part] < all.elements", "false", "mpi:*")
 expression(f, "(wanted.begin - region_range(map, block).begin) * stride[i]", "0", "mpi:*")
 statement(f, "if (at_run_time_) follow(read_offsets(in));", "", "mpi:*")
 f = "program/exchange_pieces.hpp"

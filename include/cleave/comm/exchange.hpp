@@ -98,9 +98,7 @@ class exchange final : public bound_exchange {
     for (const box_copy& c : spread_) copy_box(c, to_[of_stage], to_[of_result], size());
   }
   box shard_of(std::size_t operand, const coordinates& at) const { return comm::shard_of(e_, operand, at); }
-  strides own_strides(std::size_t operand) const {
-    return e_.in_strides.empty() ? strides_of(shard_of(operand, grid_->here()).extents()) : e_.in_strides[operand];
-  }
+  strides own_strides(std::size_t operand) const { return strides_of_operand(e_, operand, grid_->here()); }
   shape extents_at(const coordinates& at, std::uint32_t part = 0) const { return e_.filled_by(part, at).extents(); }
   bool shares(std::size_t operand, const coordinates& a, const coordinates& b) const {
     return comm::shares(e_, operand, a, b);
@@ -180,19 +178,18 @@ class exchange final : public bound_exchange {
   void plan_receives(const offsets& known) {
     const coordinates& here = grid_->here();
     indexed_vector<message> from(members_.size());
-    for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
+    indexed_vector<std::int64_t> filled(as_size(e_.part_count()), 0);
+    const auto memory_of = [&](std::uint32_t part) {
+      return memory_part{extents_at(here, part), e_.strides_at(part, here), e_.begins_at(part, here)};
+    };
+    for_each_filling(e_, here, known, [&](std::size_t k, const filling& f, std::uint32_t part) {
+      filled[part] += f.filled;
+      plan_filling(f, k, memory_of(part), from);
+    });
+    for (std::uint32_t part = 0; part < e_.part_count() && !e_.keeps; ++part) {
       if (!e_.needs_part(part)) continue;
-      const memory_part mine{extents_at(here, part), e_.strides_at(part, here), e_.begins_at(part, here)};
-      std::int64_t filled = 0;
-      for (std::size_t k = 0; k < e_.in.size(); ++k) {
-        if (!e_.takes_from(k)) continue;
-        const filling f = fill_of(e_, k, part, here, known_span(known));
-        if (f.empty) continue;
-        filled += f.filled;
-        plan_filling(f, k, mine, from);
-      }
-      const box_copy all = blank_copy(part, mine, here);
-      if (filled < all.elements && !e_.keeps) blank_.push_back(all);
+      const box_copy all = blank_copy(part, memory_of(part), here);
+      if (filled[part] < all.elements) blank_.push_back(all);
     }
     for (std::size_t m = 0; m < members_.size(); ++m) boxes_.add_received(std::move(from[m]), members_[m].device);
   }
@@ -222,25 +219,14 @@ class exchange final : public bound_exchange {
   }
   /// The boxes that this device sends: those that the receivers find by `plan_receives`.
   void plan_sends(const offsets& known) {
-    const coordinates& here = grid_->here();
     for (const member& to : members_) {
       if (to.device == grid_->world().rank) continue;
       message out;
-      for (std::uint32_t part = 0; part < e_.part_count(); ++part) {
-        if (!e_.needs_part(part)) continue;
-        const shape theirs = extents_at(to.at, part);
-        for (std::size_t k = 0; k < e_.in.size(); ++k) {
-          if (!e_.takes_from(k) || !shares(k, to.at, here)) continue;
-          const filling f = fill_of(e_, k, part, to.at, known_span(known));
-          for_each_piece(f, shard_of(k, here), own_strides(k),
-                         strides_of(f.staged ? staging_extents(f, theirs) : theirs),
-                         [&](const exchange_piece& p) { out.pack(p.extents, p.from, p.from_offset, k); });
-        }
-      }
+      for_each_sent(e_, grid_->here(), to.at, known,
+                    [&](std::size_t k, const exchange_piece& p) { out.pack(p.extents, p.from, p.from_offset, k); });
       boxes_.add_sent(std::move(out), to.device);
     }
   }
-  static indexed_span<const std::int64_t> known_span(const offsets& known) { return {known.begin(), known.end()}; }
   box_copy blank_copy(std::uint32_t part, const memory_part& target, const coordinates& here) const {
     const shape& mine = target.extents;
     if (e_.out.form == form::halo)

@@ -6,7 +6,6 @@
 #include <cleave/base/indexed_vector.hpp>
 #include <cleave/comm/exchange.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace cleave { inline namespace v0 { namespace comm {
@@ -49,15 +48,15 @@ class joined_exchange final : public bound_exchange {
       p.boxes().take(p.one->to_, s);
     }
     for (const joined& j : receive_)
-      messages_.receive(port_.incoming(landing(j), host_landing(j)), j.bytes, element::u8, j.rank, devices);
+      messages_.receive(port_.incoming(landing(j), host_landing(j)), j.bytes, element::u8, as_int(j.device), devices);
     for (part& p : parts_)
       for (const message& m : p.boxes().received())
         if (!m.joined) p.boxes().receive(m);
     for (part& p : parts_)
       for (const message& m : p.boxes().sent()) p.boxes().pack(m, in + p.first_operand);
     for (const joined& j : send_)
-      messages_.send(port_.outgoing(s.memory + j.offset, s.host + j.offset, j.bytes), j.bytes, element::u8, j.rank,
-                     devices);
+      messages_.send(port_.outgoing(s.memory + j.offset, s.host + j.offset, j.bytes), j.bytes, element::u8,
+                     as_int(j.device), devices);
     for (part& p : parts_)
       for (const message& m : p.boxes().sent())
         if (!m.joined) p.boxes().send(m, in + p.first_operand);
@@ -94,64 +93,31 @@ class joined_exchange final : public bound_exchange {
 
     box_messages& boxes() const { return one->boxes_; }
   };
-  /// A joined message to or from a device: its length in bytes, and its offset among those of its direction.
-  struct joined {
-    int rank = 0;
-    std::int64_t messages = 0, bytes = 0, offset = 0;
-  };
+  using joined = joined_messages::joined;
 
   char* landing(const joined& j) const { return scratch_.memory + receiving_at_ + j.offset; }
   char* host_landing(const joined& j) const { return scratch_.host + receiving_at_ + j.offset; }
 
   /// Finds the joined messages of a direction, and assigns memory to all messages of the direction; returns its bytes.
-  /// Both sides of a message know its length, and so decide the same: for each pair of devices first the joined
-  /// messages, then the others in the order of the parts.
-  [[gnu::cold]] std::int64_t join(indexed_vector<joined>& all, bool sends) {
-    const std::int64_t widest = parts_.front().one->size();
-    const auto aligned_to = [](std::int64_t bytes, std::int64_t size) { return (bytes + size - 1) / size * size; };
+  [[gnu::cold]] std::int64_t join(indexed_vector<joined>& together, bool sends) {
     const auto messages_of = [&](part& p) -> box_messages::message_list& {
       return sends ? p.boxes().sent() : p.boxes().received();
     };
-    const auto of_rank = [&](int rank) {
-      return std::find_if(all.begin(), all.end(), [&](const joined& j) { return j.rank == rank; });
-    };
-    const auto is_short = [&](const part& p, const message& m) {
-      return m.elements * p.one->size() <= joined_message_bytes;
-    };
+    joined_messages laid;
     for (part& p : parts_)
-      for (const message& m : messages_of(p)) {
-        if (!is_short(p, m)) continue;
-        if (of_rank(m.rank) == all.end()) all.push_back({m.rank});
-        joined& j = *of_rank(m.rank);
-        ++j.messages;
-        j.bytes += m.elements * p.one->size();
-      }
-    // A joined message with one part stays a single message.
-    all.remove_if([](const joined& j) { return j.messages == 1; });
-    std::int64_t total = 0, requests = 0;
-    for (joined& j : all) {
-      j.offset = total = aligned_to(total, widest);
-      total += j.bytes;
-      requests += messages::requests_for(j.bytes);
-      std::int64_t at = j.offset;
-      for (part& p : parts_)
-        for (message& m : messages_of(p)) {
-          if (m.rank != j.rank || !is_short(p, m)) continue;
-          m.joined = true;
-          m.direct = false;
-          box_messages::move_to(m, at / p.one->size(), sends);
-          at += m.elements * p.one->size();
-        }
-    }
+      for (const message& m : messages_of(p)) laid.add(m.rank, m.elements * p.one->size(), p.boxes().takes_memory(m));
+    const std::int64_t total = laid.lay_out(parts_.front().one->size());
+    const joined_messages::one* next = laid.all.data();
     for (part& p : parts_)
       for (message& m : messages_of(p)) {
-        if (m.joined || !p.boxes().takes_memory(m)) continue;
-        total = aligned_to(total, widest);
-        box_messages::move_to(m, total / p.one->size(), sends);
-        total += m.elements * p.one->size();
+        m.joined = next->joined;
+        m.direct = m.direct && !m.joined;
+        if (next->joined || next->packed) box_messages::move_to(m, next->offset / p.one->size(), sends);
+        ++next;
       }
-    requests_ += requests;
+    for (const joined& j : laid.together) requests_ += messages::requests_for(j.bytes);
     messages_.reserve(requests_);
+    together = std::move(laid.together);
     return total;
   }
 

@@ -37,6 +37,10 @@ constexpr box shard_of(const exchange_spec& e, std::size_t operand, const coordi
   const buffer& b = e.in[operand];
   return box_of(shape_of(b.type, e.at), b.where, at, e.at.axes);
 }
+/// The strides of the shard that a device has of an operand.
+constexpr strides strides_of_operand(const exchange_spec& e, std::size_t operand, const coordinates& here) {
+  return e.in_strides.empty() ? strides_of(shard_of(e, operand, here).extents()) : e.in_strides[operand];
+}
 /// Whether one of two devices may have elements of an operand that the other one needs.
 constexpr bool shares(const exchange_spec& e, std::size_t operand, const coordinates& a, const coordinates& b) {
   return same_along(~e.fetched(operand), a, b);
@@ -129,6 +133,33 @@ constexpr void for_each_member(const exchange_spec& e, const coordinates& here, 
     f(d, coordinates_of(d, e.at.axes));
 }
 
+/// The offsets that only the run knows, by operand, where there are none.
+inline constexpr fixed_array<std::int64_t, max_arity> no_offsets{};
+
+/// Calls f(operand, filling, part) for all that a device fills.
+template <class F>
+constexpr void for_each_filling(const exchange_spec& e, const coordinates& at,
+                                const fixed_array<std::int64_t, max_arity>& offsets, F&& f) {
+  for (std::uint32_t part = 0; part < e.part_count(); ++part) {
+    if (!e.needs_part(part)) continue;
+    for (std::size_t k = 0; k < e.in.size(); ++k)
+      if (e.takes_from(k))
+        if (const filling one = fill_of(e, k, part, at, {offsets.begin(), offsets.end()}); !one.empty) f(k, one, part);
+  }
+}
+/// Calls f(operand, piece) for all that a device sends to another one, which fills it.
+template <class F>
+constexpr void for_each_sent(const exchange_spec& e, const coordinates& here, const coordinates& to,
+                             const fixed_array<std::int64_t, max_arity>& offsets, F&& f) {
+  for_each_filling(e, to, offsets, [&](std::size_t k, const filling& one, std::uint32_t part) {
+    if (!shares(e, k, to, here)) return;
+    const shape theirs = e.filled_by(part, to).extents();
+    for_each_piece(one, shard_of(e, k, here), strides_of_operand(e, k, here),
+                   strides_of(one.staged ? staging_extents(one, theirs) : theirs),
+                   [&](const exchange_piece& p) { f(k, p); });
+  });
+}
+
 namespace detail {
 
 /// A message by its parts: one run of memory is neither packed nor unpacked.
@@ -150,30 +181,11 @@ constexpr bool may_repeat(const exchange_spec& e) {
   return false;
 }
 
-/// Calls f(operand, filling, part) for all that a device fills.
-template <class F>
-constexpr void for_each_filling(const exchange_spec& e, const coordinates& at, F&& f) {
-  constexpr std::int64_t none[max_arity]{};
-  for (std::uint32_t part = 0; part < e.part_count(); ++part) {
-    if (!e.needs_part(part)) continue;
-    for (std::size_t k = 0; k < e.in.size(); ++k)
-      if (e.takes_from(k))
-        if (const filling one = fill_of(e, k, part, at, indexed_span<const std::int64_t>(none, max_arity)); !one.empty)
-          f(k, one, part);
-  }
-}
-
 /// The message from a device to another one.
 constexpr message_size message_to(const exchange_spec& e, const coordinates& here, const coordinates& to) {
   message_size m;
-  for_each_filling(e, to, [&](std::size_t k, const filling& f, std::uint32_t part) {
-    if (!shares(e, k, to, here)) return;
-    const box mine = shard_of(e, k, here);
-    const shape theirs = e.filled_by(part, to).extents();
-    for_each_piece(f, mine, strides_of(mine.extents()), strides_of(f.staged ? staging_extents(f, theirs) : theirs),
-                   [&](const exchange_piece& p) {
-                     m.append(make_copy(p.extents, p.from, 0, strides_of(p.extents), 0));
-                   });
+  for_each_sent(e, here, to, no_offsets, [&](std::size_t, const exchange_piece& p) {
+    m.append(make_copy(p.extents, p.from, 0, strides_of(p.extents), 0));
   });
   return m;
 }
@@ -185,7 +197,8 @@ struct filled_part {
 };
 constexpr indexed_vector<filled_part> all_filled(const exchange_spec& e, const coordinates& at) {
   indexed_vector<filled_part> all;
-  for_each_filling(e, at, [&](std::size_t k, const filling& f, std::uint32_t part) { all.push_back({k, part, f}); });
+  for_each_filling(e, at, no_offsets,
+                   [&](std::size_t k, const filling& f, std::uint32_t part) { all.push_back({k, part, f}); });
   return all;
 }
 /// Elements of its sources that are used several times.
@@ -247,64 +260,56 @@ constexpr message_size message_from(const exchange_spec& e, const indexed_vector
   return room;
 }
 
-namespace detail {
-
 /// The messages of several exchanges in one direction: short ones to one device travel together.
-class joined_messages {
- public:
-  /// `widest`: the bytes of the largest element of all exchanges, at a multiple of which each message begins.
-  constexpr explicit joined_messages(std::int64_t widest) : widest_(widest) {}
+struct joined_messages {
+  /// A message of one exchange: whether it has packed memory if it travels alone.
+  struct one {
+    std::int64_t device, bytes;
+    bool packed;
+    bool joined = false;
+    std::int64_t offset = 0;
+  };
+  /// A message that is made of several.
+  struct joined {
+    std::int64_t device, offset, bytes;
+  };
+  indexed_vector<one> all{};
+  indexed_vector<joined> together{};
+
   /// Of the next exchange, whose elements are no larger than those of the ones before; empty messages are none.
-  constexpr void add(std::int64_t device, const message_size& m, std::int64_t element_bytes) {
-    if (m.elements == 0) return;
-    all_.push_back({device, m, element_bytes, m.elements * element_bytes});
+  constexpr void add(std::int64_t device, std::int64_t bytes, bool packed) {
+    if (bytes != 0) all.push_back({device, bytes, packed});
   }
-  /// Bytes of the packed parts.
-  constexpr std::int64_t bytes() const {
+  /// Decides which ones travel together, and where they are packed; returns the bytes of all. Both sides of a message
+  /// know its length, and so decide the same: for each pair of devices first the joined messages, then the others in
+  /// their order. `widest`: the bytes of the largest element of all exchanges, at a multiple of which each message
+  /// begins.
+  constexpr std::int64_t lay_out(std::int64_t widest) {
     std::int64_t total = 0;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (!is_short(all_[i])) continue;
-      std::int64_t together = 0, count = 0;
-      bool first = true;
-      for (std::size_t k = 0; k < all_.size(); ++k) {
-        if (all_[k].device != all_[i].device || !is_short(all_[k])) continue;
-        first = first && k >= i;
-        together += all_[k].bytes;
-        ++count;
-      }
-      if (first && count > 1) total = from_multiple(total) + together;
+    const auto from_multiple = [&] { return (total + widest - 1) / widest * widest; };
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto travels_with = [&](const one& m) {
+        return m.device == all[i].device && m.bytes <= joined_message_bytes && !m.joined;
+      };
+      // A joined message with one part stays a single message.
+      if (!travels_with(all[i]) || std::count_if(all.begin(), all.end(), travels_with) == 1) continue;
+      const std::int64_t begin = total = from_multiple();
+      for (one& m : all)
+        if (travels_with(m)) m.offset = total, total += m.bytes, m.joined = true;
+      together.push_back({all[i].device, begin, total - begin});
     }
-    for (const one& m : all_)
-      if (!is_joined(m) && !m.size.one_run) total = from_multiple(total) + m.bytes;
+    for (one& m : all)
+      if (!m.joined && m.packed) m.offset = total = from_multiple(), total += m.bytes;
     return total;
   }
-
- private:
-  struct one {
-    std::int64_t device;
-    message_size size;
-    std::int64_t element_bytes, bytes;
-  };
-  constexpr std::int64_t from_multiple(std::int64_t n) const { return (n + widest_ - 1) / widest_ * widest_; }
-  static constexpr bool is_short(const one& m) { return m.bytes <= joined_message_bytes; }
-  constexpr bool is_joined(const one& m) const {
-    std::int64_t count = 0;
-    for (const one& other : all_) count += other.device == m.device && is_short(other) ? 1 : 0;
-    return is_short(m) && count > 1;
-  }
-
-  indexed_vector<one> all_{};
-  std::int64_t widest_;
 };
-
-} // namespace detail
 
 /// Bytes of memory of exchanges that share messages, by MPI.
 [[gnu::cold]] constexpr std::int64_t joined_scratch(indexed_vector<exchange_spec> all, const coordinates& here) {
   const auto size = [&](std::size_t i) { return size_of(all[i].out.type.element); };
   for (std::size_t n = 1; n < all.size(); ++n)
     for (std::size_t i = n; i > 0 && size(i - 1) < size(i); --i) std::swap(all[i - 1], all[i]);
-  detail::joined_messages sent(size(0)), received(size(0));
+  joined_messages sent, received;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const exchange_spec& e = all[i];
@@ -312,12 +317,13 @@ class joined_messages {
     const indexed_vector<detail::filled_part> filled = detail::all_filled(e, here);
     for_each_member(e, here, [&](std::int64_t device, const coordinates& at) {
       if (device == own) return;
-      sent.add(device, detail::message_to(e, here, at), size(i));
-      received.add(device, detail::message_from(e, filled, here, at), size(i));
+      const detail::message_size to = detail::message_to(e, here, at), from = detail::message_from(e, filled, here, at);
+      sent.add(device, to.elements * size(i), !to.one_run);
+      received.add(device, from.elements * size(i), !from.one_run);
     });
     bytes += aligned(detail::staged_elements(e, filled, here) * size(i));
   }
-  return bytes + aligned(sent.bytes()) + aligned(received.bytes());
+  return bytes + aligned(sent.lay_out(size(0))) + aligned(received.lay_out(size(0)));
 }
 
 }}} // namespace cleave::v0::comm
