@@ -94,12 +94,12 @@ inline void batch_offsets(const gemm_group& batch, int array, indexed_vector<std
 } // namespace detail
 
 /// Decides how a product is computed. Operands that are no matrices in memory are packed, the result unpacked.
-[[gnu::cold]] inline bound_gemm bind_gemm(const gemm_group& batch, gemm_group m, gemm_group n, const gemm_group& k,
-                                          std::int64_t element_bytes) {
+[[gnu::cold]] inline bound_gemm bind_gemm(product_groups groups, std::int64_t element_bytes) {
+  auto& [batch, m, n, k] = groups;
   bound_gemm g;
   g.element_bytes = element_bytes;
   g.results = batch.size() * m.size() * n.size();
-  const product_form form = form_of_product(batch, m, n, k, CLEAVE_DIRECT_BLAS == 0);
+  const product_form form = form_of_product(groups, CLEAVE_DIRECT_BLAS == 0);
   if (form.small) g.small = detail::bind_small_gemm(batch, m, n, k);
   g.batches = batch.size();
   // c^T = b^T a^T

@@ -89,10 +89,6 @@ constexpr bool is_in_panels(const program_view& p, const step& s, const sizes& a
   return panels_of(p, *product, at, coordinates{}).active;
 }
 
-/// The dims of a product of one panel.
-struct panel_groups {
-  gemm_group batch{}, m{}, n{}, k{};
-};
 /// A gathered operand's panel in memory of its own.
 constexpr addressing address_of_panel(const buffer& b, const addressing& whole, dim_id along, std::int64_t size) {
   addressing a;
@@ -102,25 +98,19 @@ constexpr addressing address_of_panel(const buffer& b, const addressing& whole, 
   for (int i = 0; i < b.type.rank; ++i) a.stride[as_size(i)] = s[i];
   return a;
 }
-/// `address(buffer)` gives where an array is: the left operand, the right one, the result.
+/// The dims of a product of one panel. `address(buffer)` gives where an array is: the left operand, the right one, the
+/// result.
 template <class Address>
-constexpr panel_groups groups_of_panel(const program_view& p, const step& s, const product_panels& q, std::int64_t size,
-                                       const Address& address) {
+constexpr product_groups groups_of_panel(const program_view& p, const step& s, const product_panels& q,
+                                         std::int64_t size, const Address& address) {
   const buffer* const of[3] = {&p.buffers[s.in[0]], &p.buffers[s.in[1]], &p.buffers[s.out]};
-  const tensor_type* const types[3] = {&of[0]->type, &of[1]->type, &of[2]->type};
   addressing at[3];
   for (int x = 0; x < 3; ++x) {
     at[x] = address(*of[x]);
     if (q.gathers(x)) at[x] = address_of_panel(*of[x], at[x], q.along, size);
     else if (const int i = of[x]->type.find(q.along); i >= 0) at[x].extents[i] = size;
   }
-  const auto group = [&](const tensor_type& dims) {
-    return gemm_group_of(
-        dims, types, [&](int x, int position) { return at[x].extents[position]; },
-        [&](int x, int position) { return at[x].stride[as_size(position)]; });
-  };
-  const gemm_dims dims = as_gemm(s);
-  return {group(dims.batch), group(dims.m), group(dims.n), group(dims.k)};
+  return groups_of_product(s, of, at);
 }
 
 /// Calls f(panel) for each panel; for an empty one if the dim has no index.
@@ -148,8 +138,7 @@ constexpr std::int64_t scratch_of_panels(const program_view& p, const step& s, c
   for_each_panel(q, [&](range r) {
     if (r.size() == known) return;
     known = r.size();
-    const panel_groups g = groups_of_panel(p, s, q, known, address);
-    packed = std::max(packed, form_of_product(g.batch, g.m, g.n, g.k, false).packed_bytes(bytes));
+    packed = std::max(packed, form_of_product(groups_of_panel(p, s, q, known, address), false).packed_bytes(bytes));
   });
   return panels + packed;
 }

@@ -100,10 +100,35 @@ namespace detail {
 
 } // namespace detail
 
+/// The dims of a product on a device, with the strides of its arrays.
+struct product_groups {
+  gemm_group batch{}, m{}, n{}, k{};
+};
+/// The arrays are the left operand, the right one and the result.
+[[gnu::cold]] constexpr product_groups groups_of_product(const step& s, const buffer* const (&of)[3],
+                                                         const addressing (&at)[3]) {
+  const auto group = [&](const tensor_type& dims) {
+    gemm_group g;
+    for (int i = 0; i < dims.rank; ++i) {
+      std::int64_t n = 1, along[3] = {};
+      for (int x = 0; x < 3; ++x) {
+        const int position = of[x]->type.find(dims[i]);
+        if (position < 0) continue;
+        n = at[x].extents[position];
+        along[x] = at[x].stride[as_size(position)];
+      }
+      g.append(n, along[0], along[1], along[2]);
+    }
+    return g;
+  };
+  const gemm_dims dims = as_gemm(s);
+  return {group(dims.batch), group(dims.m), group(dims.n), group(dims.k)};
+}
+
 /// Decides how a product is computed. `packs_vectors`: the library takes a single column for a contiguous vector,
 /// whatever its stride.
-[[gnu::cold]] constexpr product_form form_of_product(const gemm_group& batch, gemm_group m, gemm_group n,
-                                                     const gemm_group& k, bool packs_vectors) {
+[[gnu::cold]] constexpr product_form form_of_product(product_groups g, bool packs_vectors) {
+  auto& [batch, m, n, k] = g;
   product_form f;
   f.small = detail::are_small_products(batch, m, n, k);
   if (f.small) return f;
@@ -125,39 +150,12 @@ namespace detail {
   return f;
 }
 
-/// The dims of a product on a device, with the strides of its arrays: `extent(x, position)` and `stride(x, position)`
-/// give those of the left operand, the right one and the result.
-template <class Extent, class Stride>
-constexpr gemm_group gemm_group_of(const tensor_type& dims, const tensor_type* const (&arrays)[3], Extent&& extent,
-                                   Stride&& stride) {
-  gemm_group g;
-  for (int i = 0; i < dims.rank; ++i) {
-    std::int64_t n = 1, along[3] = {};
-    for (int x = 0; x < 3; ++x) {
-      const int position = arrays[x]->find(dims[i]);
-      if (position < 0) continue;
-      n = extent(x, position);
-      along[x] = stride(x, position);
-    }
-    g.append(n, along[0], along[1], along[2]);
-  }
-  return g;
-}
-
 /// Bytes that a product packs whose two operands and result have these buffers and strides. If Kokkos Kernels is called
 /// instead of a BLAS, it also packs columns with strides.
 [[gnu::cold]] constexpr std::int64_t scratch_of_product(const step& s, const buffer* const (&of)[3],
                                                         const addressing (&address)[3]) {
-  const tensor_type* const types[3] = {&of[0]->type, &of[1]->type, &of[2]->type};
-  const auto group = [&](const tensor_type& dims) {
-    return gemm_group_of(
-        dims, types, [&](int x, int position) { return address[x].extents[position]; },
-        [&](int x, int position) { return address[x].stride[as_size(position)]; });
-  };
-  const gemm_dims dims = as_gemm(s);
   const element stored = of[2]->type.element, wide = accumulator_of(stored);
-  std::int64_t bytes = form_of_product(group(dims.batch), group(dims.m), group(dims.n), group(dims.k), false)
-                           .packed_bytes(size_of(wide));
+  std::int64_t bytes = form_of_product(groups_of_product(s, of, address), false).packed_bytes(size_of(wide));
   // 16-bit numbers are multiplied as float.
   for (const addressing& x : address) bytes += wide == stored ? 0 : aligned(x.extents.elements() * size_of(wide));
   return bytes;

@@ -116,8 +116,8 @@ class gemm_step : public bound_step {
 
   [[gnu::cold]] gemm_step(const binder& b, const step& s, runner run) : step_(s), run_(run) {
     for (int x = 0; x < 3; ++x) {
-      extents_[x] = b.local(array(b, x));
       address_[x] = b.addresses(array(b, x));
+      for (int y = 0; y < x; ++y) check_extents(b, x, y);
     }
     const element stored = b.result(s).type.element, computed = accumulator_of(stored);
     gemm_ = bound(b);
@@ -168,34 +168,23 @@ class gemm_step : public bound_step {
   const buffer& array(const binder& b, int x) const { return x == 2 ? b.result(step_) : b.operand(step_, as_size(x)); }
   /// The product, with `kept` indices along the dim `cut`.
   [[gnu::cold]] bound_gemm bound(const binder& b, dim_id cut = no_dim, std::int64_t kept = 0) const {
-    const gemm_dims dims = as_gemm(step_);
-    const auto group = [&](const tensor_type& list) {
-      gemm_group g;
-      for (int i = 0; i < list.rank; ++i) append(g, b, list[i], list[i] == cut ? kept : -1);
-      return g;
-    };
-    return bind_gemm(group(dims.batch), group(dims.m), group(dims.n), group(dims.k),
-                     size_of(accumulator_of(b.result(step_).type.element)));
+    const buffer* const of[3] = {&array(b, 0), &array(b, 1), &array(b, 2)};
+    addressing at[3] = {address_[0], address_[1], address_[2]};
+    for (int x = 0; x < 3; ++x)
+      if (const int i = of[x]->type.find(cut); i >= 0) at[x].extents[i] = kept;
+    return bind_gemm(groups_of_product(step_, of, at), size_of(accumulator_of(of[2]->type.element)));
   }
-  /// Adds a dim to a group. All arrays that have it must agree on its extent.
-  [[gnu::cold]] void append(gemm_group& g, const binder& b, dim_id d, std::int64_t kept) const {
-    std::int64_t extent = -1, stride[3] = {};
-    for (int x = 0; x < 3; ++x) {
-      const buffer& own_array = array(b, x);
-      const int position = own_array.type.find(d);
-      if (position < 0) continue;
-      const std::int64_t own = extents_[x][position];
-      if (extent >= 0 && own != extent)
-        raise<shape_error>(wording::plan_inconsistent(name_of(step_.code), b.program.dims[d].name, extent, own));
-      extent = own;
-      stride[x] = stride_along(own_array, address_[x], d);
-    }
-    g.append(kept < 0 ? extent : kept, stride[0], stride[1], stride[2]);
+  /// Arrays must agree on the extents of the dims that both have.
+  [[gnu::cold]] void check_extents(const binder& b, int x, int y) const {
+    const tensor_type &own = array(b, x).type, &other = array(b, y).type;
+    for (int i = 0; i < own.rank; ++i)
+      if (const int j = other.find(own[i]); j >= 0 && address_[y].extents[j] != address_[x].extents[i])
+        raise<shape_error>(wording::plan_inconsistent(name_of(step_.code), b.program.dims[own[i]].name,
+                                                      address_[y].extents[j], address_[x].extents[i]));
   }
 
   const step& step_;
   runner run_;
-  shape extents_[3]{};
   addressing address_[3]{};
   std::int64_t bytes_ = 0;
 };

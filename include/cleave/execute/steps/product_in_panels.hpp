@@ -83,10 +83,9 @@ class product_in_panels final : public bound_step {
   }
   [[gnu::cold]] form bind(const binder& b, std::int64_t width) const {
     const auto address = [&](const buffer& x) { return b.addresses(x); };
-    const panel_groups g = groups_of_panel(b.program, step_, panels_, width, address);
     form f;
     f.width = width;
-    f.gemm = bind_gemm(g.batch, g.m, g.n, g.k, size_of(type_));
+    f.gemm = bind_gemm(groups_of_panel(b.program, step_, panels_, width, address), size_of(type_));
     f.result = f.gemm.array[2].copy.reversed();
     for (int x = 0; x < 2; ++x) {
       if (!panels_.gathers(x)) continue;
