@@ -59,16 +59,7 @@ struct indexed_products_functor {
     std::int64_t p = unit * grain;
     const std::int64_t end = p + grain < g.products ? p + grain : g.products;
     if (g.n > 1) return add_rows(p, end);
-    if (g.values_k == 1) switch (g.k) {
-        case 2: return dots_of<2>(p, end);
-        case 3: return dots_of<3>(p, end);
-        case 4: return dots_of<4>(p, end);
-        case 5: return dots_of<5>(p, end);
-        case 6: return dots_of<6>(p, end);
-        case 7: return dots_of<7>(p, end);
-        case 8: return dots_of<8>(p, end);
-        default: break;
-      }
+    if (g.values_k == 1 && dots_of<shortest_dot>(p, end)) return;
     for (; p < end; ++p) {
       T sum = T(0);
       for (std::int64_t l = 0; l < g.k; ++l) sum = plus(sum, value(p, l), element_at(indices[p * g.k + l]));
@@ -85,9 +76,12 @@ struct indexed_products_functor {
     const std::uint64_t r = block.row_of(index);
     return block.has(r) ? table[r] : T(0);
   }
-  /// Sums whose length the compiler knows.
+  /// Sums whose length, K or more, the compiler knows; false if they are longer.
   template <int K>
-  CLEAVE_FUNCTION void dots_of(std::int64_t p, std::int64_t end) const {
+  CLEAVE_FUNCTION bool dots_of(std::int64_t p, std::int64_t end) const {
+    if constexpr (K < longest_dot)
+      if (g.k != K) return dots_of<K + 1>(p, end);
+    if (g.k != K) return false;
     for (; p < end; ++p) {
       const T* const v = values + p * g.values_p;
       const I* const index = indices + p * K;
@@ -95,6 +89,7 @@ struct indexed_products_functor {
       for (int l = 0; l < K; ++l) sum = plus(sum, v[l], element_at(index[l]));
       result[p * g.result_p] = sum;
     }
+    return true;
   }
   CLEAVE_FUNCTION void add_rows(std::int64_t p, std::int64_t end) const {
     for (; p < end; ++p) {

@@ -122,11 +122,13 @@ struct fold_work {
   const void* loaded(const line_block& b) const {
     return as<char>(b.from[0]) + (b.offset[0] + b.begin) * f.computed_bytes;
   }
-  /// Computes some lines at a time, or a piece of a long line: `use(rows, n)`, with the values in `m`.
+  /// Computes some lines at a time, or a piece of a long line: `use(rows, n)`, with the values in `m`. Of lines that
+  /// have one term each these are the terms.
   template <class Use>
   void compute(line_block b, lines_function code, memory& m, const Use& use) const {
     const std::int64_t room = fold_buffer_bytes / f.computed_bytes, begin = b.begin, end = b.end;
-    const std::int64_t group = end - begin < room ? room / (end - begin) : 1;
+    const bool terms = code == f.single_terms;
+    const std::int64_t width = terms ? 1 : end - begin, group = width < room ? room / width : 1;
     std::int64_t offset[max_walked];
     for (int k = 0; k < l.walked; ++k) offset[k] = b.offset[k];
     void* const values = m.values;
@@ -137,27 +139,11 @@ struct fold_work {
     for (std::int64_t left = b.rows; left > 0; left -= b.rows) {
       b.rows = group < left ? group : left;
       for (b.begin = begin; b.begin < end; b.begin = b.end) {
-        b.end = end - b.begin < room ? end : b.begin + room;
-        elements = b.end - b.begin;
+        b.end = terms || end - b.begin < room ? end : b.begin + room;
+        elements = terms ? 1 : b.end - b.begin;
         code(b);
         use(b.rows, elements);
       }
-      for (int k = 0; k < l.walked; ++k) offset[k] += b.rows * b.apart[k];
-    }
-  }
-  /// Computes lines that have one term each, some at a time: `use(rows)`, with the terms in `m`.
-  template <class Use>
-  void compute_terms(line_block b, memory& m, const Use& use) const {
-    const std::int64_t room = fold_buffer_bytes / f.computed_bytes;
-    std::int64_t offset[max_walked];
-    for (int k = 0; k < l.walked; ++k) offset[k] = b.offset[k];
-    void* const values = m.values;
-    b.offset = offset;
-    b.out = &values;
-    for (std::int64_t left = b.rows; left > 0; left -= b.rows) {
-      b.rows = room < left ? room : left;
-      f.single_terms(b);
-      use(b.rows);
       for (int k = 0; k < l.walked; ++k) offset[k] += b.rows * b.apart[k];
     }
   }
@@ -165,26 +151,21 @@ struct fold_work {
   void add_rows(const line_block& b, memory& m) const {
     if (b.begin == b.end) return;
     if (f.single_terms != nullptr)
-      return compute_terms(b, m, [&](std::int64_t rows) { add.add_rows(m.sums, m.values, 1, rows, rows); });
+      return compute(b, f.single_terms, m,
+                     [&](std::int64_t rows, std::int64_t) { add.add_rows(m.sums, m.values, 1, rows, rows); });
     if (f.plain) return add.add_rows(m.sums, loaded(b), b.rows, b.end - b.begin, b.apart[0]);
     compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t n) { add.add_rows(m.sums, m.values, rows, n, n); });
   }
   /// Lines each of which is a result.
   void reduce_rows(const line_block& b, char* out, std::int64_t apart, memory& m) const {
     const std::int64_t n = b.end - b.begin;
-    if (f.single_terms != nullptr)
-      return compute_terms(b, m, [&](std::int64_t rows) {
-        add.reduce_rows(m.values, rows, 1, 1, out, apart);
-        out += rows * apart * bytes;
-      });
     if (f.plain || n == 0) return add.reduce_rows(n == 0 ? m.values : loaded(b), b.rows, n, b.apart[0], out, apart);
-    if (n * f.computed_bytes <= fold_buffer_bytes) {
-      compute(b, f.lines, m, [&](std::int64_t rows, std::int64_t) {
-        add.reduce_rows(m.values, rows, n, n, out, apart);
+    const bool terms = f.single_terms != nullptr;
+    if (terms || n * f.computed_bytes <= fold_buffer_bytes)
+      return compute(b, terms ? f.single_terms : f.lines, m, [&](std::int64_t rows, std::int64_t each) {
+        add.reduce_rows(m.values, rows, each, each, out, apart);
         out += rows * apart * bytes;
       });
-      return;
-    }
     std::int64_t done = 0;
     compute(b, f.lines, m, [&](std::int64_t, std::int64_t width) {
       if (done == 0) add.start(m.sums, vector_block);

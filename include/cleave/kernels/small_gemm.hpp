@@ -27,6 +27,9 @@ struct small_gemm {
 
 namespace detail {
 
+/// The lengths of dot products for which there is code that knows them.
+inline constexpr int shortest_dot = 2, longest_dot = 8;
+
 template <class T>
 struct small_gemm_functor {
   const T* left;
@@ -60,28 +63,22 @@ struct small_gemm_functor {
   }
 
  private:
-  /// Dot products of short contiguous rows, whose length the compiler knows.
+  /// Dot products of short contiguous rows, whose length, K or more, the compiler knows; false if they are longer.
   template <int K>
-  CLEAVE_FUNCTION void dot_lines_of(const T* a, const T* b, T* c, std::int64_t line) const {
+  CLEAVE_FUNCTION bool dot_lines_of(const T* a, const T* b, T* c, std::int64_t line) const {
+    if constexpr (K < longest_dot)
+      if (g.k != K) return dot_lines_of<K + 1>(a, b, c, line);
+    if (g.k != K) return false;
     const std::int64_t next_a = g.batch.inner(0), next_b = g.batch.inner(1), next_c = g.batch.inner(2);
     for (std::int64_t i = 0; i < line; ++i) {
       T sum = T(0);
       for (int l = 0; l < K; ++l) sum = plus(sum, a[i * next_a + l], b[i * next_b + l]);
       c[i * next_c] = sum;
     }
+    return true;
   }
   CLEAVE_FUNCTION bool dot_lines(const T* a, const T* b, T* c, std::int64_t line) const {
-    if (g.m != 1 || g.n != 1 || g.a_k != 1 || g.b_k != 1) return false;
-    switch (g.k) {
-      case 2: dot_lines_of<2>(a, b, c, line); return true;
-      case 3: dot_lines_of<3>(a, b, c, line); return true;
-      case 4: dot_lines_of<4>(a, b, c, line); return true;
-      case 5: dot_lines_of<5>(a, b, c, line); return true;
-      case 6: dot_lines_of<6>(a, b, c, line); return true;
-      case 7: dot_lines_of<7>(a, b, c, line); return true;
-      case 8: dot_lines_of<8>(a, b, c, line); return true;
-      default: return false;
-    }
+    return g.m == 1 && g.n == 1 && g.a_k == 1 && g.b_k == 1 && dot_lines_of<shortest_dot>(a, b, c, line);
   }
   CLEAVE_FUNCTION static T plus(T sum, T x, T y) {
     return combined<reduction::sum>(sum, scalar_op<op::mul, T>::of(x, y));
