@@ -409,9 +409,9 @@ f = "comm/box_messages.hpp"
 statement(f, "for (const part& p : kept_) copy_box(p.copy, in[p.from], out_[p.to], size());", "", "mpi:*")
 expression(f, "m.parts.size() == 1 && m.parts.front().copy.contiguous()", "m.parts.size() == 1", "mpi:*")
 f = "distributed/row_lookup.hpp"
-statement(f, "copy_rows(fetched_, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());", "", "mpi:lookup.*")
+statement(f, "copy_rows(fetched_, as<T>(out), nullptr, asked.offsets, detail::packed_with(this->row_, 0, false), asked.rows());", "", "mpi:lookup.*")
 statement(f, "fill_elements(sums, elements_, computed<T>{});", "", "mpi:lookup.*")
-statement(f, "add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);", "", "mpi:lookup.*")
+statement(f, "add(received + before * this->length(), named.offsets + before, named.rows() - before, sums);", "", "mpi:lookup.*")
 f = "distributed/kept_routes.hpp"
 expression(f, "!to_all && has(self, n)", "false", "mpi:lookup.*")
 expression(f, "all_same && n == unchanged", "all_same", "mpi:lookup.*")

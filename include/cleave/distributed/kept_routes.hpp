@@ -143,17 +143,12 @@ class last_indices {
 /// Rows of one direction, by peer in the order of a group: how many, and where each is in the shard of this device.
 struct row_list {
   indexed_vector<std::int64_t> count{}, at{};
-  kept_memory<std::int64_t> copy{};
+  device_numbers copy{};
+  /// The offsets where kernels can read them.
+  const std::int64_t* offsets = nullptr;
 
   std::int64_t rows() const { return std::ssize(at); }
-  /// The offsets where kernels can read them.
-  const std::int64_t* offsets() const { return on_host ? at.data() : copy.get(); }
-  void changed() {
-    if constexpr (!on_host) {
-      const std::int64_t bytes = bytes_of<std::int64_t>(rows());
-      copy_bytes<memory_space, Kokkos::HostSpace>(copy.at_least(rows()), at.data(), bytes);
-    }
-  }
+  void changed() { offsets = copy.put(at); }
 };
 
 /// The rows that travel between this device and those that have the table. Devices name them by offsets in a shard:

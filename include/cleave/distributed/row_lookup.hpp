@@ -14,21 +14,15 @@
 namespace cleave { inline namespace v0 { namespace comm {
 
 namespace detail {
-/// A packed row beside a row of a tensor, the packed one first: extents, and strides in both.
-inline strided_dims packed_beside(const strided_dims& row, int array) {
+/// A packed row and a row of a tensor, the packed one first or second: extents, and strides in both.
+inline strided_dims packed_with(const strided_dims& row, int array, bool first) {
   strided_dims d;
   std::int64_t next = row.size();
   for (int i = 0; i < row.rank; ++i) {
     next = row.extent[i] > 0 ? next / row.extent[i] : 0;
-    d.add(row.extent[i], next, row.stride[array][i]);
+    const std::int64_t own = row.stride[array][i];
+    d.add(row.extent[i], first ? next : own, first ? own : next);
   }
-  return d;
-}
-/// The same with the packed row second.
-inline strided_dims beside_packed(const strided_dims& row, int array) {
-  const strided_dims packed = packed_beside(row, array);
-  strided_dims d;
-  for (int i = 0; i < packed.rank; ++i) d.add(packed.extent[i], packed.stride[1][i], packed.stride[0][i]);
   return d;
 }
 } // namespace detail
@@ -54,7 +48,7 @@ class row_transport {
       receiving_.at_least(received);
     });
     T *const sending = sending_.get(), *const receiving = receiving_.get();
-    copy_rows(rows, sending, to.offsets(), nullptr, packed, to.rows());
+    copy_rows(rows, sending, to.offsets, nullptr, packed, to.rows());
     wait_for_kernels();
     exchange_.run(sending, to.count, receiving, from.count, length(), element_, group_);
     return receiving;
@@ -107,14 +101,14 @@ class row_gather final : public row_lookup, row_transport<T, I> {
     if (this->alone()) return;
     this->routes_.update(as<I>(in[1]));
     const row_list &asked = this->routes_.asked(), &named = this->routes_.named();
-    fetched_ = this->exchange(named, asked, as<T>(in[0]), detail::packed_beside(this->row_, 1));
+    fetched_ = this->exchange(named, asked, as<T>(in[0]), detail::packed_with(this->row_, 1, true));
   }
   void put_rows(const void* const* in, void* out) override {
     // Rows of other devices are 0 at first.
     gather_rows(this->here_, as<T>(in[0]), as<I>(in[1]), as<T>(out));
     if (this->alone()) return;
     const row_list& asked = this->routes_.asked();
-    copy_rows(fetched_, as<T>(out), nullptr, asked.offsets(), detail::beside_packed(this->row_, 0), asked.rows());
+    copy_rows(fetched_, as<T>(out), nullptr, asked.offsets, detail::packed_with(this->row_, 0, false), asked.rows());
   }
   bool feeds(const small_gemm& g, int looked_up) const override {
     return InProducts && on_host && indexed_products(g, looked_up, this->here_).k > 0;
@@ -189,16 +183,17 @@ class row_scatter final : public data_routed, row_transport<T, I> {
     if (this->alone()) return scatter_rows(this->here_, rows, indices, sums, keys_.get());
     this->routes_.update(indices);
     const row_list& named = this->routes_.named();
-    const T* const received = this->exchange(this->routes_.asked(), named, rows, detail::packed_beside(this->row_, 0));
+    const T* const received = this->exchange(this->routes_.asked(), named, rows,
+                                             detail::packed_with(this->row_, 0, true));
     const auto middle = named.count.begin() + this->group_.rank;
     const std::int64_t before = std::accumulate(named.count.begin(), middle, std::int64_t{0});
-    add(received, named.offsets(), before, sums);
+    add(received, named.offsets, before, sums);
     scatter_rows(this->here_, rows, indices, sums, keys_.get());
     // No row travels from this device to itself.
-    add(received + before * this->length(), named.offsets() + before, named.rows() - before, sums);
+    add(received + before * this->length(), named.offsets + before, named.rows() - before, sums);
   }
   void add(const T* rows, const std::int64_t* targets, std::int64_t n, computed<T>* sums) const {
-    add_rows(rows, sums, nullptr, targets, detail::beside_packed(this->row_, 1), n);
+    add_rows(rows, sums, nullptr, targets, detail::packed_with(this->row_, 1, false), n);
   }
 
   std::int64_t elements_;
