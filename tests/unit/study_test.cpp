@@ -477,6 +477,27 @@ TEST(study, searches_layouts) {
 
 // A product and its two gradients: AutoParallel's rule. With fewer tokens than features of the result the weights are
 // sharded along features, and sums over tokens stay where they are; with more tokens these are sharded.
+// Weights that do not fit a device are sharded within a node: their sums are larger than those of batches.
+TEST(study, communicates_over_fast_axes) {
+  const std::vector<cleave::searched_group> groups{{{"up", "down"}, false, {"embed", "hidden"}},
+                                                   {{"x", "result"}, false, {"batch"}}};
+  cleave::machine nodes = simple;
+  nodes.every_axis = cleave::link{0, 1e9}.within(4, 0, 1e7);
+  cleave::search_options options;
+  options.memory = 5e6;
+  const auto s = cleave::study::of<X(X, Up, Down)>(mlp, {"x", "up", "down"});
+  const auto found = cleave::search(s, groups, {batch = 1024, embed = 256, hidden = 4096, data = 4, model = 4}, nodes,
+                                    options);
+  EXPECT_EQ(found.best.tables[0].text(), "hidden / model");
+  EXPECT_EQ(found.best.tables[1].text(), "batch / data / model");
+  EXPECT_EQ(found.cpp().find("no layout"), std::string::npos);
+  options.memory = 1e5;
+  EXPECT_NE(cleave::search(s, groups, {batch = 1024, embed = 256, hidden = 4096, data = 4, model = 4}, nodes, options)
+                .cpp()
+                .find("; no layout that was planned fits 9.313e-05 GiB\n"),
+            std::string::npos);
+}
+
 TEST(study, shards_tokens_or_features_whichever_are_more) {
   using In = cleave::abstract<float, mesh(batch, embed)>;
   using Map = cleave::abstract<float, mesh(embed, hidden)>;

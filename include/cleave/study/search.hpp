@@ -76,6 +76,8 @@ struct search_result {
   /// Layouts without a plan.
   std::int64_t refused = 0;
   bool exact = false;
+  /// Bytes of a device's memory. 0: they are not limited.
+  double limit = 0;
   /// The names of each group, the sizes of the best one, and `studied_plan::asserts` of it.
   std::vector<std::string> groups{};
   std::vector<named_size> sizes{};
@@ -87,7 +89,9 @@ struct search_result {
                   std::string_view machine = "machine") const {
     char line[64];
     std::snprintf(line, sizeof line, "%.4g s, %.4g GiB", best.seconds, best.memory / (1 << 30));
-    std::string text = "// " + best.variant + (best.variant.empty() ? "" : ": ") + line + "\n";
+    std::string text = "// " + best.variant + (best.variant.empty() ? "" : ": ") + line;
+    std::snprintf(line, sizeof line, "; no layout that was planned fits %.4g GiB", limit / (1 << 30));
+    text.append(limit > 0 && best.memory > limit ? line : "").append("\n");
     for (std::size_t g = 0; g < groups.size(); ++g)
       text += "constexpr auto rules_" + std::to_string(g) + " = " + best.tables[g].cpp() + "; // " + groups[g] + "\n";
     text.append("constexpr auto plan = cleave::plan<").append(signature).append(">(").append(function);
@@ -170,6 +174,7 @@ class layout_search {
       for (const layout_table::rule& r : groups_[entries_[i].group].start.rules())
         if (r.dim == entries_[i].dim)
           start.on[i] = start.on[i] || std::find(r.axes.begin(), r.axes.end(), entries_[i].axis) != r.axes.end();
+    found_.limit = limit_;
     evaluate(start);
     if (found_.exact = layouts() <= static_cast<double>(options_.enumerated); found_.exact) {
       for (std::size_t f = 0; f < forms_.size(); ++f) enumerate({f, std::vector<bool>(entries_.size())}, 0);

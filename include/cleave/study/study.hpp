@@ -166,7 +166,7 @@ class studied_plan {
     for (const timed_step& t : cleave::timeline(p, at_, m)) exposed[t.step] += t.exposed;
     for (std::size_t i = 0; i < p.steps.size(); ++i) {
       const step& s = p.steps[i];
-      if (!is_collective(s) || s.joined) continue;
+      if (!is_collective(s) || s.joined || at_.axes.product(s.axes) == 1) continue;
       sum& all = collectives[{std::string(name_of(s.move)), to_string(s.axes, p.mesh), s.in_loop != 0}];
       const auto times = static_cast<double>(step_iterations(p, s, at_));
       ++all.count;
