@@ -169,6 +169,7 @@ const cleave::study& step_with(bool stages) {
 const cleave::machine node = [] {
   cleave::machine m = b200_node::machine;
   m.fused_efficiency = 3 / (1 / 0.831 + 2 / 0.643);
+  m.sums = cleave::sums_in_loops::in_passes; // those of grouped products
   return m;
 }();
 

@@ -109,7 +109,7 @@ const auto recomputes = cleave::study::of<signature>(with_adafactor<recomputed_l
 
 /// The cores are on a 2-D torus: the axis of the experts has the wires of both of its rings.
 const cleave::machine torus = [] {
-  cleave::machine m = cleave::machines::tpu_v3.with(D, {1e-6, 140e9, cleave::wiring::torus, 2});
+  cleave::machine m = cleave::machines::tpu_v3.with(D, {10e-6, 164e9, cleave::wiring::torus, 2});
   m.flops_of_4 = m.flops_of_2;
   return m;
 }();

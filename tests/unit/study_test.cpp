@@ -5,6 +5,7 @@
 // plans that the compiler makes.
 #include <cleave/expr/functions.hpp>
 #include <cleave/expr/gradient.hpp>
+#include <cleave/expr/lookup.hpp>
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/reductions.hpp>
 #include <cleave/nn/layout_rules.hpp>
@@ -338,6 +339,28 @@ TEST(study, keeps_the_scores_of_fused_attention_on_the_chip) {
   EXPECT_GE(slopes.predict(softmax).memory_bytes, 4 * 256 * row + 6 * score);
   EXPECT_LE(slopes.predict(softmax).memory_bytes, slopes.predict(simple).memory_bytes - score);
   EXPECT_EQ(slopes.predict(softmax).products, slopes.predict(simple).products);
+}
+
+// Gradients of one round of a table are added to this round alone, by a pass or by the product.
+TEST(study, adds_to_sums_in_place) {
+  constexpr static cleave::dim<"round"> round;
+  using Table = cleave::abstract<float, mesh(round, embed, next_embed)>;
+  using Rounds = cleave::abstract<int, mesh(layer)>;
+  constexpr cleave::function loss([](auto w, auto x, auto rounds) {
+    return sum(cleave::scan(layer, x, rounds, [&](const auto& v, const auto& r) {
+      return tanh(rename(dot(v, gather(w, round, r), embed), next_embed, embed));
+    }));
+  });
+  using Rows = cleave::abstract<float, mesh(batch, embed)>;
+  const auto p = cleave::study::of<Table(Table, Rows, Rounds)>(cleave::grad(loss))
+                     .plan({batch = 64, embed = 32, next_embed = 32, round = 8, data = 1, model = 1});
+  cleave::machine entries = simple, products = simple;
+  entries.sums = cleave::sums_in_loops::in_entries;
+  products.sums = cleave::sums_in_loops::in_products;
+  const double entry = 32 * 32 * 4, index = 4, table = 8 * entry, all = p.predict(simple).memory_bytes;
+  EXPECT_NEAR(p.predict(entries).memory_bytes, all - 6 * (4 * table + 2 * index), 1);
+  EXPECT_NEAR(p.predict(products).memory_bytes, all - 6 * (4 * table + 3 * entry + 2 * index), 1);
+  EXPECT_EQ(p.predict(products).products, p.predict(simple).products);
 }
 
 TEST(study, explains_with_seconds_and_sums_of_loops) {

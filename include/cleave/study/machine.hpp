@@ -45,6 +45,17 @@ struct link {
   }
 };
 
+/// How kernels use tables of which an iteration of a loop reads one entry and adds to its gradient, and other sums that
+/// a loop carries and does nothing else with.
+enum class sums_in_loops : std::uint8_t {
+  /// Passes copy the entry, and add to the whole table, as in Cleave.
+  in_passes,
+  /// The entry is read in place, and a pass adds to it alone.
+  in_entries,
+  /// Products also store their results in the entry of a layer, or add them to the sum.
+  in_products,
+};
+
 /// A machine for which plans are priced in seconds: rates of one device, and the links along each mesh axis. A constant
 /// of the program; start from one of `machines` and change it. Rates are those of data sheets; the efficiencies say
 /// how much of them programs reach.
@@ -75,6 +86,8 @@ struct machine {
   /// The part of the peak that these kernels reach, of all operations that the program asks for: a kernel that leaves
   /// out masked blocks, or computes scores again for gradients, reaches more, or less. 0: that of other products.
   double fused_efficiency = 0;
+  /// How kernels read weights of rounds, and add to their gradients.
+  sums_in_loops sums = sums_in_loops::in_passes;
   /// Whether collectives that a plan starts early overlap with computation.
   bool overlaps = true;
   /// The link of axes that `links` does not name. Its `near` counts devices of the machine in the order of ranks: an
@@ -140,7 +153,8 @@ namespace machines {
 /// A ring of TPU wires: `bytes` a second of a device over both neighbours.
 constexpr link ici_ring(double bytes) { return {1e-6, bytes, wiring::ring}; }
 
-/// One core of a TPU v3 (two of a chip): a 2-D torus, one ring for each mesh axis.
+/// One core of a TPU v3 (two of a chip): a 2-D torus, one ring for each mesh axis, of which each core has half. The
+/// compiler fuses the softmax of attention.
 inline constexpr machine tpu_v3{.name = "TPU v3 core",
                                 .source = "Jouppi et al. 2020, A domain-specific supercomputer, CACM 63(7)",
                                 .flops_of_2 = 61.5e12,
@@ -149,11 +163,13 @@ inline constexpr machine tpu_v3{.name = "TPU v3 core",
                                 .efficiency = 0.95,
                                 .half_width = 0,
                                 .memory_bandwidth = 450e9,
-                                .memory_efficiency = 0.95,
-                                .launch = 2e-6,
+                                .memory_efficiency = 0.6,
+                                .launch = 20e-6,
                                 .memory = 16.0 * (1 << 30),
+                                .fused_features = 128,
+                                .fused_products = false,
                                 .overlaps = false,
-                                .every_axis = ici_ring(70e9)};
+                                .every_axis = {10e-6, 82e9, wiring::ring}};
 /// One chip of a TPU v4: a 3-D torus. A mesh axis has the wires of two of its rings.
 inline constexpr machine tpu_v4{.name = "TPU v4",
                                 .source = "Jouppi et al. 2023, TPU v4, ISCA 2023",

@@ -136,13 +136,58 @@ constexpr indexed_vector<bool> values_on_chip(const program_view& p, const sizes
   return all;
 }
 
+/// The bytes that steps save on a machine that reads and adds to entries of tables in place: of copies of one entry, of
+/// passes that add to carried sums, and of the steps that make a table of one entry for them.
+constexpr indexed_vector<double> bytes_saved_in_place(const program_view& p, const sizes& at, const machine& m) {
+  indexed_vector<double> saved(p.steps.size(), 0.0);
+  if (m.sums == sums_in_loops::in_passes) return saved;
+  indexed_vector<int> readers(p.buffers.size(), 0), made_by(p.buffers.size(), -1);
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    for (const std::uint16_t b : p.steps[i].in) ++readers[b];
+    made_by[p.steps[i].out] = static_cast<int>(i);
+  }
+  const auto bytes_of = [&](const step& s) {
+    const pass_bytes b = bytes_of_pass(p, s, at);
+    return static_cast<double>(b.read) + static_cast<double>(b.written);
+  };
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    const step& s = p.steps[i];
+    if (s.kind == step_kind::gather && s.move == kind::none && largest_elements(p.buffers[s.in[1]], p.maps, at) == 1)
+      saved[i] = bytes_of(s);
+    if (s.kind != step_kind::map || s.code != op::loop_yield || is_in_pass(s)) continue;
+    if (s.in.size() == 1 && p.buffers[s.out].form == form::slice && m.sums == sums_in_loops::in_products &&
+        made_by[s.in[0]] >= 0 && readers[s.in[0]] == 1 && p.steps[as_size(made_by[s.in[0]])].kind == step_kind::gemm)
+      saved[i] = bytes_of(s);
+    if (s.in.size() != 2) continue;
+    const auto adds = [](const fused_op& o) { return o.code == op::input || entry_of(o.code).sums != linearity::none; };
+    const auto ops = fused_ops_of(p, s);
+    if (!std::all_of(ops.begin(), ops.end(), adds)) continue;
+    for (const int k : {0, 1}) {
+      const buffer &sum = p.buffers[s.in[k]], &out = p.buffers[s.out];
+      const std::uint16_t added = s.in[1 - k];
+      if (sum.role != out.role || sum.index != out.index || sum.form != form::shard || readers[s.in[k]] != 1) continue;
+      const step* of = made_by[added] < 0 || readers[added] != 1 ? nullptr : &p.steps[as_size(made_by[added])];
+      if (of != nullptr && of->kind == step_kind::scatter && of->move == kind::none) {
+        const buffer& entry = p.buffers[of->in[0]];
+        saved[as_size(made_by[added])] = bytes_of(*of);
+        saved[i] = bytes_of(s) -
+                   3 * static_cast<double>(largest_elements(entry, p.maps, at) * size_of(entry.type.element));
+      }
+      if (m.sums == sums_in_loops::in_products) saved[i] = bytes_of(s);
+      break;
+    }
+  }
+  return saved;
+}
+
 /// Runs the steps of a plan on two clocks, of computation and of communication. An iteration of a loop stands for all.
 class clocks {
  public:
   constexpr clocks(const program_view& p, const sizes& at, const machine& m)
       : p_(p), at_(at), m_(m), done_(p.steps.size(), 0.0), exposed_(p.steps.size(), 0.0),
-        on_chip_(values_on_chip(p, at, m)) {
+        on_chip_(values_on_chip(p, at, m)), saved_(bytes_saved_in_place(p, at, m)) {
     frames_.push_back({});
+    frames_[0].quiet = false;
     for (std::size_t i = 0; i < p.steps.size(); ++i) advance(i);
     all_.seconds = std::max({frames_[0].compute, frames_[0].network, frames_[0].issued});
   }
@@ -163,6 +208,8 @@ class clocks {
     double times = 1;
     /// The seconds of the host in one iteration.
     double issued = 0;
+    /// No collective began in it so far.
+    bool quiet = true;
   };
 
   constexpr double iterations() const {
@@ -214,7 +261,7 @@ class clocks {
   /// Bytes of arrays that a step reads and writes, of those that go through memory.
   constexpr double memory_bytes(const step& s) const {
     const pass_bytes b = bytes_of_pass(p_, s, at_);
-    double bytes = static_cast<double>(b.read) + static_cast<double>(b.written);
+    double bytes = static_cast<double>(b.read) + static_cast<double>(b.written) - saved_[as_size(&s - p_.steps.data())];
     const auto leave_out = [&](std::uint16_t array) {
       const buffer& of = p_.buffers[array];
       if (on_chip_[array]) bytes -= static_cast<double>(largest_elements(of, p_.maps, at_) * size_of(of.type.element));
@@ -255,6 +302,19 @@ class clocks {
     all_.exposed += seconds;
     exposed_[i] += seconds;
   }
+  /// The first collective in a loop follows moves that began before the loop: only the first iteration waits for them.
+  constexpr void begin_network(std::size_t i) {
+    frame& f = frames_.back();
+    const double until = std::max(f.compute, f.network), waits = f.quiet ? until - f.compute : 0;
+    double times = iterations();
+    for (std::size_t k = frames_.size(); k-- > 0 && frames_[k].quiet;) {
+      frames_[k].once += waits;
+      times /= frames_[k].times;
+    }
+    for (frame& any : frames_) any.quiet = false;
+    f.compute += waits;
+    if (waits > 0) expose(i, times * waits);
+  }
   constexpr void queue(std::size_t i, bool network, double begin, double seconds) {
     if (seconds > 0) queued_.push_back({i, network, begin, begin + seconds, iterations()});
   }
@@ -263,6 +323,7 @@ class clocks {
     const double network = network_seconds(s), work = local_seconds(s, network > 0), n = iterations();
     frame& f = frames_.back();
     if ((network > 0 || work > 0) && !is_in_pass(s)) f.issued += m_.issue;
+    if (network > 0) begin_network(i);
     const auto follows = [&](std::size_t first) {
       return m_.overlaps && first + 1 < p_.steps.size() && go_together(p_.steps[first], p_.steps[first + 1]);
     };
@@ -305,6 +366,7 @@ class clocks {
   /// When the moves in flight are over; and how long each step was waited for.
   indexed_vector<double> done_, exposed_;
   indexed_vector<bool> on_chip_;
+  indexed_vector<double> saved_;
   indexed_vector<timed_step> queued_{};
 };
 
