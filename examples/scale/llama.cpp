@@ -7,79 +7,12 @@
 // of SimuMax (see NOTICE). The last run is the whole 405B on 1,048,576 devices, and was never made.
 
 #include "b200_node.hpp"
+#include "llama.hpp"
 #include "published.hpp"
-#include "training.hpp"
 
 namespace scale_llama {
 
-using namespace training;
-
-constexpr cleave::axis<"pipe"> pipe;
-constexpr cleave::axis<"data"> data;
-constexpr cleave::axis<"context"> context; // parts of long sequences
-constexpr cleave::axis<"tensor"> tensor_axis;
-constexpr cleave::mesh mesh{pipe, data, context, tensor_axis};
-constexpr cleave::dim<"microbatch"> microbatch;
-constexpr cleave::dim<"stage"> stage;
-constexpr cleave::dim<"group"> group; // the heads of queries that share keys
-
-// Within attention each device has all positions of some heads: an all-to-all over `context` in each direction.
-constexpr auto megatron = nn::model_layout{nn::layout_rules{mesh, nn::after(layer, stage / pipe), heads / tensor_axis,
-                                                            hidden / tensor_axis, vocabulary / tensor_axis},
-                                           nn::layout_rules{mesh, stage / pipe, nn::before(batch, microbatch),
-                                                            batch / data, heads / tensor_axis / context,
-                                                            hidden / tensor_axis, vocabulary / tensor_axis,
-                                                            position / context / tensor_axis, source / context}}
-                              .scheduled(nn::pipelined{stage, microbatch});
-constexpr auto& rules = megatron.parameters;
-
-template <template <class, auto> class Tensor>
-struct llama {
-  struct layers {
-    Tensor<float, rules(layer, embed)> before_attention;
-    nn::attention_weights<Tensor<float, rules(layer, embed, heads, group, head)>,
-                          Tensor<float, rules(layer, embed, heads, head)>,
-                          Tensor<float, rules(layer, heads, group, head, embed)>>
-        attention;
-    Tensor<float, rules(layer, embed)> before_feed_forward;
-    Tensor<float, rules(layer, embed, hidden)> gate, up;
-    Tensor<float, rules(layer, hidden, embed)> down;
-  };
-  Tensor<float, rules(vocabulary, embed)> embedding;
-  layers blocks;
-  Tensor<float, rules(embed)> at_the_end;
-  Tensor<float, rules(vocabulary, embed)> output;
-};
-
-constexpr auto pin = [](const auto& v) { return constrain(v, megatron.activations); };
-// Each of these is one kernel, which keeps its arguments for the gradient.
-constexpr cleave::function kernel_of_norm([](const auto& x, const auto& w) { return nn::rms_norm(x, w, embed); });
-constexpr cleave::function kernel_of_gate([](const auto& gate, const auto& up) {
-  return gate / (1.0 + exp(-gate)) * up;
-});
-constexpr auto one_layer = [](const auto& x, const auto& w) {
-  const nn::self_attention_options how{nn::all_scores{}, nn::causal{}, pin};
-  const auto a = pin(x + nn::self_attention(remat(kernel_of_norm)(x, w.before_attention), w.attention, embed,
-                                            {position, source, head}, how, heads, group));
-  const auto b = remat(kernel_of_norm)(a, w.before_feed_forward);
-  const auto gate = pin(dot(b, w.gate, embed)), up = pin(dot(b, w.up, embed));
-  return pin(a + dot(pin(remat(kernel_of_gate)(gate, up)), w.down, hidden));
-};
-constexpr cleave::function of_text([](const auto& p, const auto& words, const auto& next) {
-  const auto begin = pin(nn::embedding(p.embedding, words, vocabulary));
-  const auto end = normed(nn::blocks(megatron, layer, begin, p.blocks, one_layer), p.at_the_end);
-  const auto scores = pin(nn::unembedding(end, p.output, embed));
-  return mean(nn::cross_entropy(cleave::cast<float>(scores), next, vocabulary));
-});
-
-using number = cleave::abstract<float, mesh()>;
-using words = cleave::abstract<int, megatron.activations(batch, position)>;
-const cleave::study& training_step() {
-  static const auto recorded =
-      cleave::study::of<adam_step<llama<cleave::abstract>, number, words, words>>(with_adam<of_text>,
-                                                                                  {"model", "state"});
-  return recorded;
-}
+using namespace llama;
 
 /// The sizes of a model, and the names of its runs.
 struct model_sizes {
@@ -95,10 +28,10 @@ struct devices {
 published::run run(const std::string& name, const model_sizes& m, const devices& n, std::int64_t length,
                    std::int64_t microbatches, double seconds, const char* collectives) {
   return {name,
-          training_step(),
+          training_step<technique{}>(),
           {layer = m.layers / n.p, stage = n.p, batch = n.d, position = length, source = length,
            microbatch = microbatches, embed = m.width, hidden = m.inner, heads = 8, group = m.queries / 8, head = 128,
-           vocabulary = 128256, pipe = n.p, data = n.d, context = n.c, tensor_axis = n.t},
+           vocabulary = 128256, pipe_axis = n.p, data = n.d, context = n.c, tensor_axis = n.t},
           b200_node::machine,
           seconds,
           collectives};

@@ -96,44 +96,52 @@ struct errors {
   }
 };
 
-/// What of a machine is chosen to fit published runs: no data sheet has it.
-struct constants {
-  double efficiency = 0.85, memory_efficiency = 0.8;
-  /// Bandwidth of all links, as a part of that of the machine.
-  double links = 1;
+/// Constants of machines that are chosen to fit published runs, because no data sheet has them.
+struct fitted_constants {
+  std::vector<std::string> names;
+  std::vector<double> start, most;
+  /// The machine of a run with these constants.
+  cleave::machine (*with)(const run&, const std::vector<double>&);
 };
-inline cleave::machine with(cleave::machine m, const constants& c) {
-  m.efficiency = c.efficiency;
-  m.memory_efficiency = c.memory_efficiency;
-  const auto scale = [&](cleave::link& l) {
-    l.bandwidth *= c.links;
-    l.far_bandwidth *= c.links;
-  };
-  scale(m.every_axis);
-  for (cleave::machine::axis_link& l : m.links) scale(l.wires);
-  return m;
+/// Those of most programs.
+inline fitted_constants usual_constants() {
+  return {{"efficiency", "of the memory's bandwidth", "of the links'"},
+          {0.85, 0.8, 1},
+          {1, 1, 1e9},
+          [](const run& r, const std::vector<double>& c) {
+            cleave::machine m = r.on;
+            m.efficiency = c[0];
+            m.memory_efficiency = c[1];
+            const auto scale = [&](cleave::link& l) {
+              l.bandwidth *= c[2];
+              l.far_bandwidth *= c[2];
+            };
+            scale(m.every_axis);
+            for (cleave::machine::axis_link& l : m.links) scale(l.wires);
+            return m;
+          }};
 }
 struct planned_run {
   const run* of;
   cleave::studied_plan plan;
 };
-inline errors errors_of(const std::vector<planned_run>& runs, const constants& c) {
+inline errors errors_of(const std::vector<planned_run>& runs, const fitted_constants& of,
+                        const std::vector<double>& c) {
   errors all;
-  for (const planned_run& r : runs) all.add(r.of->seconds, r.plan.predict(with(r.of->on, c)).seconds);
+  for (const planned_run& r : runs) all.add(r.of->seconds, r.plan.predict(of.with(*r.of, c)).seconds);
   return all;
 }
 /// The constants with the least mean error: steps up and down, one constant at a time, in ever smaller steps.
-inline constants fitted_to(const std::vector<planned_run>& runs) {
-  constants best;
-  double least = errors_of(runs, best).mean();
+inline std::vector<double> fitted_to(const std::vector<planned_run>& runs, const fitted_constants& of) {
+  std::vector<double> best = of.start;
+  double least = errors_of(runs, of, best).mean();
   for (double step = 0.2; step > 0.01;) {
     bool better = false;
-    for (double constants::* what : {&constants::efficiency, &constants::memory_efficiency, &constants::links})
+    for (std::size_t i = 0; i < best.size(); ++i)
       for (const double factor : {1 + step, 1 / (1 + step)}) {
-        constants other = best;
-        other.*what *= factor;
-        if (what != &constants::links) other.*what = std::min(other.*what, 1.0);
-        if (const double error = errors_of(runs, other).mean(); error < least) {
+        std::vector<double> other = best;
+        other[i] = std::min(other[i] * factor, of.most[i]);
+        if (const double error = errors_of(runs, of, other).mean(); error < least) {
           best = other;
           least = error;
           better = true;
@@ -145,7 +153,7 @@ inline constants fitted_to(const std::vector<planned_run>& runs) {
 }
 /// Fits the constants of each machine to every other run that is of no kind, and says how well they predict the runs
 /// that they have not seen; then the other way around.
-inline void hold_out(const std::vector<run>& runs) {
+inline void hold_out(const std::vector<run>& runs, const fitted_constants& of) {
   std::map<std::string, std::vector<planned_run>> halves[2];
   std::map<std::string, int> number;
   for (const run& r : runs)
@@ -155,11 +163,13 @@ inline void hold_out(const std::vector<run>& runs) {
     }
   for (const int half : {0, 1})
     for (const auto& [name, seen] : halves[half]) {
-      const constants c = fitted_to(seen);
-      std::printf("%s: fitted to %zu runs: efficiency %.2f, of the memory's bandwidth %.2f, of the links' %.2f\n",
-                  name.c_str(), seen.size(), c.efficiency, c.memory_efficiency, c.links);
-      errors_of(seen, c).print("  these");
-      errors_of(halves[1 - half][name], c).print("  the others");
+      const std::vector<double> c = fitted_to(seen, of);
+      std::printf("%s: fitted to %zu runs:", name.c_str(), seen.size());
+      for (std::size_t i = 0; i < c.size(); ++i)
+        std::printf("%s %s %.2f", i == 0 ? "" : ",", of.names[i].c_str(), c[i]);
+      std::printf("\n");
+      errors_of(seen, of, c).print("  these");
+      errors_of(halves[1 - half][name], of, c).print("  the others");
     }
 }
 
@@ -189,10 +199,12 @@ struct program {
   void (*search)(const run&) = nullptr;
   /// For --measured FILE: compares a table of measured configurations.
   int (*compare)(const char* file) = nullptr;
+  /// For --hold-out.
+  fitted_constants constants;
 
   program(const char* called, std::vector<run> (*all)(), void (*searches)(const run&) = nullptr,
-          int (*compares)(const char*) = nullptr)
-      : name(called), runs(all), search(searches), compare(compares) {
+          int (*compares)(const char*) = nullptr, const fitted_constants& of = usual_constants())
+      : name(called), runs(all), search(searches), compare(compares), constants(of) {
     programs().push_back(*this);
   }
   static std::vector<program>& programs() {
@@ -217,6 +229,8 @@ inline int publish(const std::vector<run>& runs, bool csv) {
     // Bytes and operations throw if there are more than 64 bits hold.
     if (p.bytes() < 0 || p.flops() < 0 || !std::isfinite(t.seconds))
       throw std::runtime_error(r.name + ": the numbers of the plan are out of range");
+    if (t.exposed > t.network * (1 + 1e-9))
+      throw std::runtime_error(r.name + ": the device waits for longer than collectives take");
     if (r.seconds > 0) {
       by_kind[sum_of(r)].add(r.seconds, t.seconds);
       all.add(r.seconds, t.seconds);
@@ -241,7 +255,7 @@ inline int publish(int count, char** words) {
   const bool known = here != program::programs().end();
   if (known && count == 2) return publish(here->runs(), false);
   if (known && count == 3 && option == "--csv") return publish(here->runs(), true);
-  if (known && count == 3 && option == "--hold-out") return hold_out(here->runs()), 0;
+  if (known && count == 3 && option == "--hold-out") return hold_out(here->runs(), here->constants), 0;
   if (known && count == 4 && option == "--measured" && here->compare != nullptr) return here->compare(words[3]);
   if (known && count == 4)
     for (const run& r : here->runs())
