@@ -45,12 +45,16 @@ inline constexpr cleave::dim<"head"> head;
 inline constexpr cleave::dim<"hidden"> hidden;
 
 struct by_heads {
-  static constexpr auto kernel = mesh(layer, embed, heads / b, head), bias = mesh(layer, heads / b, head),
-                        square = mesh(embed, hidden / a / b), row = mesh(hidden / b);
+  static constexpr auto kernel = mesh(layer, embed, heads / b, head);
+  static constexpr auto bias = mesh(layer, heads / b, head);
+  static constexpr auto square = mesh(embed, hidden / a / b);
+  static constexpr auto row = mesh(hidden / b);
 };
 struct by_rows {
-  static constexpr auto kernel = mesh(layer, embed / a / b, heads, head), bias = mesh(layer / a, heads, head),
-                        square = mesh(embed / b, hidden / a), row = mesh(hidden);
+  static constexpr auto kernel = mesh(layer, embed / a / b, heads, head);
+  static constexpr auto bias = mesh(layer / a, heads, head);
+  static constexpr auto square = mesh(embed / b, hidden / a);
+  static constexpr auto row = mesh(hidden);
 };
 template <class L>
 struct model {
@@ -446,6 +450,77 @@ TEST(checkpoints, are_restored_on_other_meshes_and_layouts) {
       EXPECT_EQ(part.second.to_global()[5 * 10 + 2], value<double>(8, 2 * 13 + 5));
     }
   }
+}
+
+inline constexpr cleave::dim<"stage"> stage;
+struct staged {
+  static constexpr auto kernel = mesh(stage / b, layer, embed, hidden / a);
+  static constexpr auto row = mesh(stage / b, layer);
+};
+struct staged_by_layer {
+  static constexpr auto kernel = mesh(embed / a, layer / b, stage, hidden);
+  static constexpr auto row = mesh(layer, stage);
+};
+struct unstaged {
+  static constexpr auto kernel = mesh(layer / a, embed / b, hidden);
+  static constexpr auto row = mesh(layer / b);
+};
+template <class L>
+struct layers_of {
+  cleave::tensor<float, L::kernel> kernel;
+  cleave::tensor<double, L::row> row;
+  cleave::tensor<float, mesh(embed / a)> other;
+};
+/// The dims of each tensor by name, and the number of the layer with these stages.
+template <class L, class F>
+layers_of<L> layers_on(const cleave::grid& g, std::int64_t stages, std::int64_t all, F&& each) {
+  auto made = nn::make_parameters<layers_of<L>>(g, {stage = stages, layer = all / stages, embed = 5, hidden = 6});
+  nn::for_each_tensor(made, [&]<class Tensor>(Tensor& t) {
+    std::vector<std::string> dims;
+    for (const auto& p : t.state().dims->dims) dims.emplace_back(p.dim.name);
+    each(t, [dims, all, stages](const auto& at) {
+      std::map<std::string, std::int64_t> i;
+      for (std::size_t d = 0; d < dims.size(); ++d) i[dims[d]] = at[d];
+      return static_cast<double>(((i["stage"] * (all / stages) + i["layer"]) * 5 + i["embed"]) * 6 + i["hidden"] + 1);
+    });
+  });
+  return made;
+}
+template <class L>
+void expect_layers(io::checkpoints& from, const cleave::grid& g, std::int64_t stages) {
+  auto read = layers_on<L>(g, stages, 12, [](auto&, const auto&) {});
+  EXPECT_EQ(from.restore(read, {.stacks = {{"stage", "layer"}}}), 1);
+  EXPECT_LE(from.moved().ratio(), 1.05);
+  const auto wanted = layers_on<L>(g, stages, 12, [](auto& t, const auto& value) { t.fill_by(value); });
+  const auto expect_same = [&](const auto& mine, const auto& other) { EXPECT_EQ(mine.to_global(), other.to_global()); };
+  if (!g.active()) return;
+  expect_same(read.kernel, wanted.kernel), expect_same(read.row, wanted.row), expect_same(read.other, wanted.other);
+}
+template <class L>
+void expect_restaged(const std::string& path, const cleave::grid& from, std::int64_t stages) {
+  io::checkpoints saved(from, path);
+  saved.save(1, layers_on<L>(from, stages, 12, [](auto& t, const auto& value) { t.fill_by(value); }));
+  saved.wait();
+  for (const cleave::grid& to : all_grids()) {
+    io::checkpoints read(to, path);
+    for (const std::int64_t n : {1, 2, 3, 4, 12}) expect_layers<staged>(read, to, n);
+    expect_layers<staged_by_layer>(read, to, 6);
+    expect_layers<unstaged>(read, to, 1);
+  }
+  auto fewer = layers_on<staged>(from, 2, 10, [](auto&, const auto&) {});
+  const std::string said = said_everywhere<cleave::shape_error>(
+      [&] { saved.restore(fewer, {.stacks = {{"stage", "layer"}}}); });
+  EXPECT_NE(said.find("member 'kernel' needs the extent 10 along ''stage', 'layer''"), std::string::npos) << said;
+  if constexpr (!std::is_same_v<L, unstaged>) {
+    said_everywhere<cleave::shape_error>([&] { saved.restore(fewer); });
+  }
+}
+TEST(checkpoints, stages_of_a_pipeline_are_divided_in_other_ways) {
+  const folder temporary;
+  const std::vector<cleave::grid> grids = all_grids();
+  expect_restaged<staged>(temporary / "staged", grids.front(), 2);
+  expect_restaged<staged_by_layer>(temporary / "by_layer", grids.back(), 3);
+  expect_restaged<unstaged>(temporary / "unstaged", grids.back(), 1);
 }
 
 template <class L>

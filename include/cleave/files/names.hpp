@@ -101,6 +101,8 @@ class source_of_member {
   }
   /// The dim along which arrays are stacked, or -1.
   int stacked() const { return stacked_; }
+  /// Whether the rule lists the dims of the axes.
+  bool gives_axes() const { return !axes_.empty(); }
   /// The array, or that of an index of the dim along which arrays are stacked.
   std::string name(std::int64_t index) const {
     return stacked_ < 0 ? name_ : name_.substr(0, mark_) + std::to_string(index) + name_.substr(mark_ + 3);

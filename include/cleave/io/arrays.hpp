@@ -229,7 +229,7 @@ inline traffic save_members(const grid& g, const std::string& path, std::vector<
 template <class A>
 traffic load(const grid& g, const std::string& path, A& all, const load_options& options = {}) {
   std::vector<detail::member> members = detail::members_of(g, all);
-  const traffic done = detail::load_members(g, members, options, [&] {
+  const traffic done = detail::load_members(g, members, options, {}, [&] {
     detail::catalogue from = detail::read_catalogue(path);
     if (from.format == "npy" && members.size() == 1)
       from.arrays[0].name = detail::source_of_member(members[0], options.names).name(0);

@@ -40,6 +40,9 @@ struct restore_options {
   std::vector<std::string> keep{};
   /// Arrays that no member needs to have: names, in which `*` stands for any text.
   std::vector<std::string> ignore{};
+  /// Dims that number the same things together, the first one slowest: `{{"stage", "layer"}}`. Only the product of
+  /// their extents must be that of the checkpoint, so that 2 stages of 6 layers become 3 of 4, or 12 layers.
+  std::vector<std::vector<std::string>> stacks{};
 };
 
 namespace detail { namespace checkpoint {
@@ -200,7 +203,7 @@ class checkpoints {
     std::vector<detail::member> members = detail::members_of(grid_, state);
     const std::int64_t step = options.step ? *options.step : latest().value_or(-1);
     if (step < 0) raise<file_error>(wording::checkpoint_none(folder_));
-    moved_ = detail::load_members(grid_, members, {options.names, options.keep, options.ignore}, [&] {
+    moved_ = detail::load_members(grid_, members, {options.names, options.keep, options.ignore}, options.stacks, [&] {
       return detail::checkpoint::index_reader(detail::checkpoint::folder_name(folder_, step)).take();
     });
     detail::take_numbers(state, members);

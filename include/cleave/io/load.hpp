@@ -34,6 +34,9 @@ struct load_options {
 
 namespace detail {
 
+/// Lists of dims that number the same things together, such as stages and layers; the first is slowest.
+using dim_stacks = std::vector<std::vector<std::string>>;
+
 /// Up to five names, and how many more there are.
 inline std::string listed(const std::vector<std::string>& names) {
   std::string text;
@@ -44,8 +47,8 @@ inline std::string listed(const std::vector<std::string>& names) {
 /// The arrays of the members, and the parts that a rank reads. Every rank finds the same mistakes.
 class loading {
  public:
-  loading(const catalogue& from, std::vector<member>& members, const load_options& options)
-      : from_(from), members_(members), rounds_(options.rounds), stored_(members.size()) {
+  loading(const catalogue& from, std::vector<member>& members, const load_options& options, const dim_stacks& stacks)
+      : from_(from), members_(members), rounds_(options.rounds), dim_stacks_(stacks), stored_(members.size()) {
     std::vector<std::string> missing, surplus;
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!fits_any(options.keep, members[i].name)) find(i, options.names, missing);
@@ -109,6 +112,20 @@ class loading {
   }
 
  private:
+  /// An axis of the array, or a dim of the member.
+  struct digit {
+    std::size_t at;
+    std::int64_t extent;
+  };
+  /// The dims of a stack that the array has, and those that the member has.
+  struct numbering {
+    std::vector<digit> stored{}, wanted{};
+    static std::int64_t count(const std::vector<digit>& digits) {
+      std::int64_t n = 1;
+      for (const digit& d : digits) n *= d.extent;
+      return n;
+    }
+  };
   /// A member, or one index of it, and its array.
   struct entry {
     std::size_t member;
@@ -118,6 +135,8 @@ class loading {
     std::int64_t index;
     /// The elements of the member that the array has.
     std::int64_t elements;
+    /// Their axes have no factors.
+    std::vector<numbering> stacks{};
   };
   /// The members that an array is for.
   struct use {
@@ -137,11 +156,73 @@ class loading {
         return;
       }
       entry e{i, a, source, source.axes(a->dims), index, 1};
+      restack(e);
       check(e);
       use& u = use_[a->name];
       u.array = a;
       u.entries.push_back(entries_.size());
       entries_.push_back(std::move(e));
+    }
+  }
+  /// Finds the stacks of an entry. Without them, or if other dims differ, axes are compared one by one.
+  void restack(entry& e) const {
+    if (dim_stacks_.empty() || e.source.gives_axes()) return;
+    const member& m = members_[e.member];
+    const auto position = [](const auto& dims, const std::string& dim) {
+      return as_size(std::find(dims.begin(), dims.end(), dim) - dims.begin());
+    };
+    std::vector<axis_factors> axes(e.array->dims.size());
+    std::size_t left = m.dims.size();
+    std::vector<numbering> stacks;
+    std::vector<bool> numbers(axes.size());
+    for (const std::vector<std::string>& dims : dim_stacks_) {
+      numbering& n = stacks.emplace_back();
+      for (const std::string& dim : dims) {
+        if (const std::size_t at = position(e.array->dims, dim); at < axes.size())
+          n.stored.push_back({at, e.array->extents[at]}), numbers[at] = true;
+        if (const std::size_t at = position(m.dims, dim); at < m.dims.size())
+          n.wanted.push_back({at, m.extents[as_int(at)]}), --left;
+      }
+    }
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      const std::size_t dim = position(m.dims, e.array->dims[a]);
+      if (numbers[a]) continue;
+      if (dim == m.dims.size()) return;
+      axes[a] = {{as_int(dim)}};
+      --left;
+    }
+    if (left != 0) return;
+    e.axes = std::move(axes);
+    e.stacks = std::move(stacks);
+  }
+  /// Calls `f` with the elements of the member that a box of the array has: once for each index along stacks.
+  template <class F>
+  void for_each_view(const entry& e, const std::vector<range>& along, F&& f) const {
+    std::int64_t cells = 1;
+    for (const numbering& n : e.stacks)
+      for (const digit& d : n.stored) cells *= along[d.at].size();
+    for (std::int64_t cell = 0; cell < cells; ++cell) {
+      std::vector<axis_factors> axes = e.axes;
+      std::vector<range> within = along;
+      std::vector<digit> fixed;
+      std::int64_t rest = cell;
+      for (const numbering& n : e.stacks) {
+        std::int64_t number = 0;
+        for (const digit& d : n.stored) {
+          const range r = along[d.at];
+          axes[d.at] = {{-1, rest % r.size(), r.size()}};
+          within[d.at] = {0, r.size()};
+          number = number * d.extent + r.begin + rest % r.size();
+          rest /= r.size();
+        }
+        for (std::size_t i = n.wanted.size(); i-- > 0; number /= n.wanted[i].extent)
+          fixed.push_back({n.wanted[i].at, number % n.wanted[i].extent});
+      }
+      std::optional<member_piece> view = view_of_piece(e.source, axes, within, e.array->first_axis_fastest,
+                                                       members_[e.member].extents, e.index);
+      for (const digit& d : fixed)
+        if (view) view->at[as_int(d.at)] = {d.extent, d.extent + 1};
+      f(view);
     }
   }
   void check(entry& e) {
@@ -154,15 +235,22 @@ class loading {
                                                a.element == element::none ? a.type : name_of(a.element)));
     if (e.axes.size() != a.extents.size())
       raise<shape_error>(wording::array_rank(from_.path, a.name, m.name, std::ssize(e.axes), std::ssize(a.extents)));
+    for (std::size_t s = 0; s < e.stacks.size(); ++s)
+      if (const std::int64_t got = numbering::count(e.stacks[s].stored), n = numbering::count(e.stacks[s].wanted);
+          got != n)
+        raise<shape_error>(wording::array_extent(from_.path, a.name, m.name, listed(dim_stacks_[s]), n, got));
     for (std::size_t d = 0; d < e.axes.size(); ++d)
-      if (e.source.extent(e.axes[d]) != a.extents[d])
+      if (!e.axes[d].empty() && e.source.extent(e.axes[d]) != a.extents[d])
         raise<shape_error>(wording::array_extent(from_.path, a.name, m.name, e.source.words(e.axes[d]),
                                                  e.source.extent(e.axes[d]), a.extents[d]));
     for (int d = 0; d < m.extents.rank; ++d) e.elements *= d == e.source.stacked() ? 1 : m.extents[d];
     for (const stored_piece& p : a.pieces)
-      if (!view_of_piece(e.source, e.axes, p.along, a.first_axis_fastest, m.extents, e.index))
-        raise<layout_error>(
-            wording::name_rule(m.name, "'" + a.name + "' is stored in pieces, and its axes cannot be split or merged"));
+      for_each_view(e, p.along, [&](const std::optional<member_piece>& view) {
+        if (!view)
+          raise<layout_error>(
+              wording::name_rule(m.name,
+                                 "'" + a.name + "' is stored in pieces, and its axes cannot be split or merged"));
+      });
   }
   static std::int64_t bytes_of_piece(const stored_array& a, std::size_t p) {
     std::int64_t bytes = size_of(a.element);
@@ -199,16 +287,17 @@ class loading {
     std::int64_t slot = u.first_sum;
     const auto add = [&](std::int64_t file, std::int64_t begin, const std::vector<range>& along, std::int64_t bytes,
                          std::uint32_t* sums) {
-      const member_piece p = *view_of_piece(e.source, e.axes, along, a.first_axis_fastest, m.extents, e.index);
-      file_part part = part_of(m.held, m.held, p.at, p.stride, p.first);
-      part.file = file;
-      part.begin = begin;
-      part.element_bytes = size_of(a.element);
-      part.memory = memory;
-      part.sums = sums;
-      part.checks = {from_.checks.kind, block_of(bytes)};
-      part.piece_bytes = bytes;
-      if (part.copy.elements > 0) parts.push_back(part);
+      for_each_view(e, along, [&](const std::optional<member_piece>& p) {
+        file_part part = part_of(m.held, m.held, p->at, p->stride, p->first);
+        part.file = file;
+        part.begin = begin;
+        part.element_bytes = size_of(a.element);
+        part.memory = memory;
+        part.sums = sums;
+        part.checks = {from_.checks.kind, block_of(bytes)};
+        part.piece_bytes = bytes;
+        if (part.copy.elements > 0) parts.push_back(part);
+      });
     };
     for (std::size_t p = 0; p < a.pieces.size(); ++p) {
       const stored_piece& piece = a.pieces[p];
@@ -232,6 +321,7 @@ class loading {
   const catalogue& from_;
   std::vector<member>& members_;
   bool rounds_;
+  dim_stacks dim_stacks_;
   /// Of each member, the element type of its arrays.
   std::vector<element> stored_;
   std::vector<entry> entries_{};
@@ -260,7 +350,8 @@ inline void combine_checks(const grid& g, std::vector<std::uint32_t>& sums) {
 
 /// Loads the members from the arrays that `read()` finds. Collective over the communicator of the grid.
 template <class Read>
-traffic load_members(const grid& g, std::vector<member>& members, const load_options& options, Read&& read) {
+traffic load_members(const grid& g, std::vector<member>& members, const load_options& options, const dim_stacks& stacks,
+                     Read&& read) {
   catalogue from;
   std::optional<loading> load;
   std::optional<host_memory> memory;
@@ -270,7 +361,7 @@ traffic load_members(const grid& g, std::vector<member>& members, const load_opt
     if (m.tensor != nullptr) m.tensor->halo = {};
   on_all_ranks(g, [&] {
     from = read();
-    load.emplace(from, members, options);
+    load.emplace(from, members, options, stacks);
     memory.emplace(members, host_memory::how::writes, load->used());
     done = load->read(*memory);
   });
