@@ -176,17 +176,20 @@ inline configuration configuration_of(const cleave::grid& grid, const std::strin
   const std::string beside = std::filesystem::path(path).replace_filename("config.json");
   const std::optional<std::string> text = examples::text_of(beside, reads);
   if (!text) throw std::runtime_error("llama: cannot read '" + beside + "'");
-  const auto entry = [&](const std::string& key, double otherwise) {
+  // NaN is in no range.
+  const auto entry = [&](const std::string& key, double otherwise, double least, double most, bool counts) {
     const std::string found = examples::entry_of(*text, key);
-    return found.empty() || found == "null" ? otherwise : std::strtod(found.c_str(), nullptr);
+    if (found.empty() || found == "null") return otherwise;
+    char* end = nullptr;
+    const double number = std::strtod(found.c_str(), &end);
+    if (*end != '\0' || !(number >= least && number <= most) || (counts && number != std::trunc(number)))
+      throw std::runtime_error("llama: '" + key + "' of '" + beside + "' is " + found + ", which is no " +
+                               (counts ? "count" : "positive number"));
+    return number;
   };
   const auto whole = [&](const std::string& key, std::int64_t otherwise) {
-    constexpr double most = std::int64_t{1} << 53; // whole numbers up to here are exact
-    const double found = entry(key, static_cast<double>(otherwise));
-    if (!(std::fabs(found) <= most) || found != std::trunc(found))
-      throw std::runtime_error("llama: '" + key + "' of '" + beside + "' is " + examples::entry_of(*text, key) +
-                               ", which is no count");
-    return static_cast<std::int64_t>(found);
+    constexpr double most = std::numeric_limits<std::int32_t>::max(); // tokens have 32-bit places
+    return static_cast<std::int64_t>(entry(key, static_cast<double>(otherwise), 1, most, true));
   };
   const std::int64_t queries = whole("num_attention_heads", 0);
   c.set_heads(queries, whole("num_key_value_heads", queries));
@@ -195,9 +198,17 @@ inline configuration configuration_of(const cleave::grid& grid, const std::strin
   for (const char* key : {"rope_type", "type"})
     if (const std::string kind = examples::entry_of(*text, key); !kind.empty() && kind != "llama3" && kind != "default")
       throw std::runtime_error("llama: this program has no rotation of the type '" + kind + "'");
-  const auto real = [&](const char* key, double otherwise) { return static_cast<float>(entry(key, otherwise)); };
-  c.all = {real("rms_norm_eps", 1e-6), real("rope_theta", 10000),   real("factor", 1),
-           real("low_freq_factor", 1), real("high_freq_factor", 4), real("original_max_position_embeddings", 8192)};
+  const auto positive = [&](const char* key, double otherwise, double least = 1e-30) {
+    return static_cast<float>(entry(key, otherwise, least, 1e30, false));
+  };
+  c.all = {positive("rms_norm_eps", 1e-6, 0),
+           positive("rope_theta", 10000),
+           positive("factor", 1),
+           positive("low_freq_factor", 1),
+           positive("high_freq_factor", 4),
+           positive("original_max_position_embeddings", 8192)};
+  if (c.all.low >= c.all.high)
+    throw std::runtime_error("llama: 'low_freq_factor' of '" + beside + "' is not below 'high_freq_factor'");
   return c;
 }
 /// Elements of 16 bits become floats.
