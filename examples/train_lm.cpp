@@ -20,7 +20,6 @@
 
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace lm {
 
@@ -28,7 +27,7 @@ constexpr std::string_view usage =
     "usage: train_lm FILE [options]\n"
     "  FILE               the text; its last tenth is held out, to measure the validation loss\n"
     "  --layout NAME      tensor, sequence, finalized, fsdp, zero1, pipeline or ring (tensor)\n"
-    "  --bf16             products in bfloat16; weights and state stay float; layout fsdp\n"
+    "  --bf16             products in bfloat16; weights and state stay float\n"
     "  --mesh DxM         processes along data x model (as square as possible); the stages of a pipeline, and the "
     "chunks of a ring, are along model\n"
     "  --layers N         layers (2); with pipeline a multiple of M\n"
@@ -46,8 +45,8 @@ constexpr std::string_view usage =
     "  --clip X           highest norm of all gradients together (1)\n"
     "  --seed N           of parameters, windows and samples (0)\n"
     "  --checkpoints DIR  saves the state there, and continues from its latest checkpoint if there is one: also on "
-    "another mesh,\n"
-    "                     and in another layout but a pipeline with other stages, or a ring with other chunks\n"
+    "another mesh\n"
+    "                     and in another layout\n"
     "  --every N          steps between checkpoints; the last two and the best stay (a fifth of --steps)\n"
     "  --until N          ends after so many of the steps, to be continued (--steps)\n"
     "  --log FILE.csv     writes step, loss, validation loss, rate and seconds, line by line\n"
@@ -55,6 +54,10 @@ constexpr std::string_view usage =
     "  --prompt TEXT      what the sample goes on with (a new line)\n"
     "  --sample N         bytes to generate at the end (200)\n"
     "  --temperature X    spread of the choice of each byte; 0: always the likeliest (0.8)\n"
+    "  --top-k N          choose among the N likeliest bytes; 0: all (0)\n"
+    "  --top-p P          choose among the likeliest bytes that have a share P together (1)\n"
+    "  --repetition X     makes bytes that were there less likely; 1: not (1)\n"
+    "  --stop TEXT        ends the sample before it; may be given several times\n"
     "  --expect-below X   status 1 unless the last validation loss is below\n";
 
 struct layout_entry {
@@ -68,17 +71,14 @@ constexpr layout_entry layouts[] = {{"tensor", tensor_parallel},
                                     {"zero1", zero1},
                                     {"pipeline", pipeline_parallel},
                                     {"ring", ring_attention}};
-/// Each is one more plan to compile: those in which they are of use.
-constexpr layout_entry layouts_in_bf16[] = {{"fsdp", fully_sharded_in_bf16}};
 
-const layout_entry& layout_named(std::string_view name, bool in_bf16) {
+const layout_entry& layout_named(std::string_view name) {
   std::string known;
-  for (const layout_entry& l : in_bf16 ? std::span<const layout_entry>(layouts_in_bf16) : layouts) {
+  for (const layout_entry& l : layouts) {
     if (l.name == name) return l;
     known.append(known.empty() ? "" : ", ").append(l.name);
   }
-  throw std::runtime_error("there is no layout '" + std::string(name) + "'" + (in_bf16 ? " in bf16" : "") + ", only " +
-                           known);
+  throw std::runtime_error("there is no layout '" + std::string(name) + "', only " + known);
 }
 
 /// The mean loss of some batches of the text that is held out, always the same ones.
@@ -91,24 +91,31 @@ double validation(language_model& model, const corpus& text, const settings& s) 
 
 /// Goes on with a text, byte by byte. Each is foretold from as many bytes before it as the model has positions. The
 /// window is computed anew for each: simple, and one plan, at the price of a forward pass a byte.
-void sample(language_model& model, const settings& s, std::string text, std::int64_t count, double temperature,
-            bool speaks) {
+void sample(language_model& model, const settings& s, std::string text, std::int64_t count,
+            const cleave::nn::sampling& how, const std::vector<std::string>& stops, bool speaks) {
   std::mt19937_64 random(s.seed + 1);
+  cleave::nn::text_stream<> stream(stops);
+  std::vector<std::int32_t> seen;
+  for (const char c : text) seen.push_back(static_cast<unsigned char>(c));
+  // A terminal is spared the control characters that an untrained model makes.
+  const auto say = [speaks](const std::string& shown) {
+    for (const char c : shown)
+      if (speaks) std::fputc(static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t' ? c : '?', stdout);
+    if (speaks) std::fflush(stdout);
+  };
   if (speaks) std::printf("\n%s", text.c_str());
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count && !stream.ended(); ++i) {
     const std::int64_t size = static_cast<std::int64_t>(text.size()),
                        begin = std::max(size - s.positions, std::int64_t{0});
     const auto byte = [&](std::int64_t, std::int64_t position) {
       const std::int64_t at = begin + position;
       return at < size ? static_cast<std::int32_t>(static_cast<unsigned char>(text[static_cast<std::size_t>(at)])) : 0;
     };
-    const auto next = static_cast<unsigned char>(
-        cleave::nn::sampling{temperature}.choose(model.scores(byte, size - begin - 1), random));
-    text.push_back(static_cast<char>(next));
-    // A terminal is spared the control characters that an untrained model makes.
-    const bool plain = next >= 32 || next == '\n' || next == '\t';
-    if (speaks) std::fputc(plain ? next : '?', stdout), std::fflush(stdout);
+    seen.push_back(how.choose(model.scores(byte, size - begin - 1), random, seen));
+    text.push_back(static_cast<char>(seen.back()));
+    say(stream.push(text.substr(text.size() - 1)));
   }
+  say(stream.rest());
   if (speaks) std::printf("\n");
 }
 
@@ -126,13 +133,18 @@ int run(examples::options& given, int ranks, bool speaks) {
   s.seed = given.number_or_zero("--seed", std::uint32_t{0});
   const auto steps = given.number("--steps", std::int64_t{600}), warmup = given.number_or_zero("--warmup", steps / 10);
   const auto samples = given.number_or_zero("--sample", std::int64_t{200});
-  const double rate = given.number("--rate", 0.003), temperature = given.number_or_zero("--temperature", 0.8);
+  const double rate = given.number("--rate", 0.003);
+  const cleave::nn::sampling how{given.number_or_zero("--temperature", 0.8),
+                                 given.number_or_zero("--top-k", std::int64_t{0}), given.number("--top-p", 1.0),
+                                 given.number("--repetition", 1.0)};
+  std::vector<std::string> stops;
+  for (std::string t = given.text("--stop"); !t.empty(); t = given.text("--stop")) stops.push_back(t);
   const double bound = given.number_or_zero("--expect-below", 0.0);
   const std::string log_path = given.text("--log"), prompt = given.text("--prompt", "\n"),
                     layout = given.text("--layout", "tensor"), folder = given.text("--checkpoints");
   const std::int64_t between = std::max(steps / 5, std::int64_t{1}), every = given.number("--every", between),
                      end = std::min(given.number("--until", steps), steps);
-  const bool in_bf16 = given.flag("--bf16");
+  s.in_bf16 = given.flag("--bf16");
   const std::array<long, 2> mesh = examples::mesh_of(given.sizes("--mesh"), ranks);
   const bool shows_plan = given.flag("--plan");
   const std::string path = given.word();
@@ -140,7 +152,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (path.empty()) throw std::runtime_error("the text is missing, see --help");
 
   // What is wrong shows in the order in which it costs little to find out.
-  const layout_entry& chosen_layout = layout_named(layout, in_bf16);
+  const layout_entry& chosen_layout = layout_named(layout);
   const corpus text(path, s.positions);
   const cleave::grid grid(decoder::mesh, MPI_COMM_WORLD, {mesh[0], mesh[1]});
   const made model = chosen_layout.make(grid, s);
@@ -182,7 +194,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (speaks && begin < end)
     std::printf("%s\n%lld steps in %.1f s: loss %.4f, validation loss %.4f\n", losses.drawn("loss").c_str(),
                 static_cast<long long>(end - begin), shown.seconds(), loss, judged);
-  if (samples > 0) sample(*model, s, prompt, samples, temperature, speaks);
+  if (samples > 0) sample(*model, s, prompt, samples, how, stops, speaks);
   if (bound > 0 && !(judged < bound)) {
     if (speaks) std::printf("WRONG: the validation loss is not below %g\n", bound);
     return 1;

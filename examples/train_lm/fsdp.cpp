@@ -8,6 +8,3 @@ template struct decoder::trainer<decoder::fully_sharded, cleave::bfloat16>;
 lm::made lm::fully_sharded(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::fully_sharded>>(grid, s);
 }
-lm::made lm::fully_sharded_in_bf16(const cleave::grid& grid, const settings& s) {
-  return std::make_unique<in_layout<decoder::fully_sharded, cleave::bfloat16>>(grid, s);
-}

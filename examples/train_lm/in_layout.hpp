@@ -7,9 +7,9 @@
 
 namespace lm {
 
-/// The decoder in one of its layouts: its plans (first parameters, step, forward) and the tensors they work on. The
-/// products of a step are those of T.
-template <auto Layout, class T = float>
+/// The decoder in one of its layouts: its plans (first parameters, steps in float and in bfloat16, forward) and the
+/// tensors they work on.
+template <auto Layout>
 class in_layout final : public language_model {
   using types = decoder::of<Layout>;
   using Words = typename types::Words;
@@ -26,7 +26,7 @@ class in_layout final : public language_model {
   in_layout(const cleave::grid& grid, const settings& s)
       : grid_(grid), sizes_(sizes_of(grid, s)),
         // Runs are short: the average of the squares forgets in some hundred steps, not in a thousand.
-        numbers_{0.9f, 0.99f, 1e-8f, s.weight_decay}, limit_(s.limit),
+        numbers_{0.9f, 0.99f, 1e-8f, s.weight_decay}, limit_(s.limit), in_bf16_(s.in_bf16),
         state_{decoder::initial<Layout>(grid, sizes_, s.seed),
                {decoder::made<Averages>(grid, sizes_), decoder::made<Averages>(grid, sizes_), Scalar(grid, {}),
                 Scalar(grid, {})}},
@@ -36,21 +36,13 @@ class in_layout final : public language_model {
 
   std::int64_t parameters() const override { return cleave::nn::count_parameters(state_.weights); }
 
-  std::string plan() const override {
-    constexpr auto step_plan = cleave::plan<Step>(decoder::step<Layout, T>);
-    using namespace decoder;
-    const decoder::sizes& s = sizes_;
-    return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks,
-                               position = s.positions_of_a_chunk(), source = s.positions_of_a_chunk(),
-                               layer = s.layers_of_a_stage(), stage = s.stages, embed = s.embed, heads = s.heads,
-                               head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary,
-                               data = grid_.size(data), model = grid_.size(model)});
-  }
+  std::string plan() const override { return in_bf16_ ? plan_in<cleave::bfloat16>() : plan_in<float>(); }
 
   double step(const bytes& batch, float rate) override {
     fill(words_, batch, 0);
     fill(next_, batch, 1);
-    decoder::trainer<Layout, T>::step(state_.weights, state_.moments, words_, next_, rate, limit_, numbers_, value_);
+    const auto step = in_bf16_ ? decoder::trainer<Layout, cleave::bfloat16>::step : decoder::trainer<Layout>::step;
+    step(state_.weights, state_.moments, words_, next_, rate, limit_, numbers_, value_);
     return static_cast<double>(value_.item());
   }
 
@@ -64,7 +56,9 @@ class in_layout final : public language_model {
   void save(cleave::io::checkpoints& saved, std::int64_t step, double loss) const override {
     saved.save(step, state_, loss);
   }
-  std::int64_t restore(cleave::io::checkpoints& saved) override { return saved.restore(state_); }
+  std::int64_t restore(cleave::io::checkpoints& saved) override {
+    return saved.restore(state_, {.stacks = {{"stage", "layer"}, {"ring", "position"}}});
+  }
 
   std::vector<float> scores(const bytes& sentence, std::int64_t at) override {
     fill(sentence_, sentence, 0);
@@ -73,6 +67,17 @@ class in_layout final : public language_model {
   }
 
  private:
+  template <class T>
+  std::string plan_in() const {
+    constexpr auto step_plan = cleave::plan<Step>(decoder::step<Layout, T>);
+    using namespace decoder;
+    const decoder::sizes& s = sizes_;
+    return explain(step_plan, {batch = s.sentences_of_a_microbatch(), microbatch = s.microbatches, ring = s.chunks,
+                               position = s.positions_of_a_chunk(), source = s.positions_of_a_chunk(),
+                               layer = s.layers_of_a_stage(), stage = s.stages, embed = s.embed, heads = s.heads,
+                               head = s.embed / s.heads, hidden = s.hidden, vocabulary = s.vocabulary,
+                               data = grid_.size(data), model = grid_.size(model)});
+  }
   static decoder::sizes sizes_of(const cleave::grid& grid, const settings& s) {
     decoder::sizes sizes{s.batch, s.positions, s.layers, s.embed, s.heads, s.hidden};
     if (decoder::staged<Layout>) {
@@ -106,6 +111,7 @@ class in_layout final : public language_model {
   decoder::sizes sizes_;
   cleave::optim::adam_numbers<float> numbers_;
   float limit_;
+  bool in_bf16_;
   /// The members of a checkpoint.
   struct {
     Parameters weights;

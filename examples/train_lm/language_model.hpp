@@ -20,6 +20,8 @@ struct settings {
   std::int64_t batch, positions, layers, embed, heads, hidden, microbatches;
   std::uint32_t seed;
   float weight_decay, limit;
+  /// Products of a step in bfloat16, with float parameters and state.
+  bool in_bf16;
 };
 
 /// All calls are collective.
@@ -52,7 +54,5 @@ made fully_sharded(const cleave::grid&, const settings&);
 made zero1(const cleave::grid&, const settings&);
 made pipeline_parallel(const cleave::grid&, const settings&);
 made ring_attention(const cleave::grid&, const settings&);
-/// The same with products in bfloat16.
-made fully_sharded_in_bf16(const cleave::grid&, const settings&);
 
 } // namespace lm

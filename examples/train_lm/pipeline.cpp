@@ -3,6 +3,7 @@
 #include "in_layout.hpp"
 
 template struct decoder::trainer<decoder::pipeline_parallel>;
+template struct decoder::trainer<decoder::pipeline_parallel, cleave::bfloat16>;
 
 lm::made lm::pipeline_parallel(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::pipeline_parallel>>(grid, s);

@@ -3,6 +3,7 @@
 #include "in_layout.hpp"
 
 template struct decoder::trainer<decoder::ring_attention>;
+template struct decoder::trainer<decoder::ring_attention, cleave::bfloat16>;
 
 lm::made lm::ring_attention(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::ring_attention>>(grid, s);

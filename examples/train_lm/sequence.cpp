@@ -3,6 +3,7 @@
 #include "in_layout.hpp"
 
 template struct decoder::trainer<decoder::sequence_parallel>;
+template struct decoder::trainer<decoder::sequence_parallel, cleave::bfloat16>;
 
 lm::made lm::sequence_parallel(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::sequence_parallel>>(grid, s);

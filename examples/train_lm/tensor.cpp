@@ -3,6 +3,7 @@
 #include "in_layout.hpp"
 
 template struct decoder::trainer<decoder::tensor_parallel>;
+template struct decoder::trainer<decoder::tensor_parallel, cleave::bfloat16>;
 
 lm::made lm::tensor_parallel(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::tensor_parallel>>(grid, s);

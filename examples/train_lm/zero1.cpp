@@ -3,6 +3,7 @@
 #include "in_layout.hpp"
 
 template struct decoder::trainer<decoder::zero1>;
+template struct decoder::trainer<decoder::zero1, cleave::bfloat16>;
 
 lm::made lm::zero1(const cleave::grid& grid, const settings& s) {
   return std::make_unique<in_layout<decoder::zero1>>(grid, s);
