@@ -112,9 +112,7 @@ class rank_data {
     file out = file::fresh(folder + "/" + data_name(rank_));
     for (std::int64_t at = 0; at < end_; at += chunk_bytes)
       out.write(at, buffer_.get() + at, std::min(chunk_bytes, end_ - at));
-    out.sync();
-    out.close();
-    std::string text;
+    std::string text; // while the disk writes
     for (const piece& p : pieces_) {
       std::vector<std::uint32_t> sums;
       for (std::int64_t at = 0; at < p.bytes; at += block_bytes)
@@ -125,6 +123,8 @@ class rank_data {
               "\",\"offset\":" + std::to_string(p.begin) + ",\"begin\":" + json_list(begin) +
               ",\"shape\":" + json_list(extents) + ",\"crc32c\":" + json_list(sums) + "}";
     }
+    out.sync();
+    out.close();
     const std::string part = folder + "/" + part_name(rank_), begun_part = written_aside(part, text);
     sync_folder(folder);
     show_file(begun_part, part); // the last call: rank 0 may rename the folder now
