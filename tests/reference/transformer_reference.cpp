@@ -14,6 +14,7 @@
 // The steps are those of the objects that train_lm has.
 extern template struct decoder::trainer<decoder::tensor_parallel>;
 extern template struct decoder::trainer<decoder::sequence_parallel>;
+extern template struct decoder::trainer<decoder::finalized>;
 extern template struct decoder::trainer<decoder::fully_sharded>;
 extern template struct decoder::trainer<decoder::zero1>;
 extern template struct decoder::trainer<decoder::pipeline_parallel>;
@@ -25,15 +26,19 @@ constexpr std::string_view usage =
     "usage: cleave_transformer_reference FILE MESH [LAYOUT]\n"
     "  FILE      an HDF5 file of a run of JAX: configuration, parameters, words, losses, first gradient\n"
     "  MESH      processes along data x model, as 2x2\n"
-    "  LAYOUT    tensor (default), sequence, fsdp, zero1, pipeline or ring\n";
+    "  LAYOUT    tensor (default), sequence, finalized, fsdp, zero1, pipeline or ring\n";
 
 struct layout_entry {
   std::string_view name;
   errors (*run)(const hdf5_file&, const configuration&, const cleave::grid&);
 };
-constexpr layout_entry layouts[] = {{"tensor", compare<tensor_parallel>},     {"sequence", compare<sequence_parallel>},
-                                    {"fsdp", compare<fully_sharded>},         {"zero1", compare<zero1>},
-                                    {"pipeline", compare<pipeline_parallel>}, {"ring", compare<ring_attention>}};
+constexpr layout_entry layouts[] = {{"tensor", compare<tensor_parallel>},
+                                    {"sequence", compare<sequence_parallel>},
+                                    {"finalized", compare<finalized>},
+                                    {"fsdp", compare<fully_sharded>},
+                                    {"zero1", compare<zero1>},
+                                    {"pipeline", compare<pipeline_parallel>},
+                                    {"ring", compare<ring_attention>}};
 
 /// The file and what it says, on all ranks or on none.
 struct input {
@@ -63,7 +68,8 @@ int run(examples::options& given, int, bool speaks) {
   const std::array<long, 2> mesh_sizes = examples::options::sizes_in("MESH", shape);
   const auto chosen = std::ranges::find(layouts, layout, &layout_entry::name);
   if (chosen == std::end(layouts))
-    throw std::runtime_error("there is no layout '" + layout + "', only tensor, sequence, fsdp, zero1, pipeline, ring");
+    throw std::runtime_error("there is no layout '" + layout +
+                             "', only tensor, sequence, finalized, fsdp, zero1, pipeline, ring");
   const cleave::grid grid(mesh, MPI_COMM_WORLD, {mesh_sizes[0], mesh_sizes[1]});
   const input in(path);
   const configuration& c = *in.sizes;
