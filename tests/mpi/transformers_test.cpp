@@ -93,6 +93,64 @@ TEST(transformers, attention_in_blocks) {
   }
 }
 
+// A position that sees no source has the result 0, whatever the kind of attention is, and no part in any gradient. Nor
+// has a source that no position sees.
+struct far_ahead {
+  constexpr cleave::value operator()(const cleave::value& at, const cleave::value& source) const {
+    return source >= at + 3;
+  }
+};
+inline constexpr cleave::nn::attention_dims along{position, source_dim, head};
+template <int Kind>
+constexpr auto ahead = cleave::value_and_grad<0, 1, 2>(cleave::function([](auto q, auto k, auto v) {
+  const auto mixed = [&] {
+    if constexpr (Kind == 0) return cleave::nn::attention(q, k, v, along, far_ahead{});
+    else if constexpr (Kind == 1) return cleave::nn::blocked_attention(q, k, v, along, block, far_ahead{});
+    else return cleave::nn::ring_attention(q, k, v, along, ring, far_ahead{});
+  };
+  return sum(sin(mixed() + 1.0));
+}));
+template <int Kind, class Queries, class Sources>
+void check_positions_without_sources(const cleave::grid& g, const std::vector<std::int64_t>& sizes) {
+  Queries q(g, sizes), dq(g, sizes);
+  Sources k(g, sizes), v(g, sizes), dk(g, sizes), dv(g, sizes);
+  f64<mesh()> loss(g, {});
+  support::fill(q, 0.3);
+  support::fill(k, 0.7);
+  support::fill(v, 1.1);
+  ahead<Kind>(q, k, v).into(loss, dq, dk, dv);
+  const auto queries = q.to_global(), keys = k.to_global(), values = v.to_global();
+  double wanted = 0;
+  for (std::size_t p = 0; p < 6; ++p) {
+    double total = 0, mixed[2] = {0, 0};
+    for (std::size_t s = p + 3; s < 6; ++s) {
+      const double weight = std::exp((queries[2 * p] * keys[2 * s] + queries[2 * p + 1] * keys[2 * s + 1]) /
+                                     std::sqrt(2.0));
+      total += weight;
+      for (std::size_t h = 0; h < 2; ++h) mixed[h] += weight * values[2 * s + h];
+    }
+    for (const double m : mixed) wanted += std::sin((total == 0 ? 0 : m / total) + 1);
+  }
+  EXPECT_NEAR(loss.item(), wanted, 1e-12) << Kind;
+  const auto of_queries = dq.to_global(), of_keys = dk.to_global(), of_values = dv.to_global();
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(of_queries[6 + i], 0) << Kind;
+    EXPECT_EQ(of_keys[i], 0) << Kind;
+    EXPECT_EQ(of_values[i], 0) << Kind;
+    EXPECT_TRUE(std::isfinite(of_queries[i]) && std::isfinite(of_keys[6 + i]) && of_values[6 + i] != 0) << Kind;
+  }
+}
+TEST(transformers, positions_without_sources) {
+  for (const cleave::grid& g : grids()) {
+    using Queries = f64<mesh(position / ax, head)>;
+    using Sources = f64<mesh(source_dim / ay, head)>;
+    check_positions_without_sources<0, Queries, Sources>(g, {6, 2});
+    check_positions_without_sources<1, Queries, Sources>(g, {6, 2});
+    check_positions_without_sources<2, f64<mesh(ring / ay, position, head)>, f64<mesh(ring / ay, source_dim, head)>>(
+        g, {3, 2, 2});
+  }
+}
+
 // Many blocks of 16 bits: what is added up from block to block stays exact enough, which it would not in 16 bits.
 inline constexpr cleave::dim<"many blocks", 1024> many_blocks;
 constexpr auto in_many_blocks = cleave::value_and_grad<0, 2>(cleave::function([](auto q, auto k, auto v) {
@@ -171,6 +229,24 @@ void check_second_choices() {
 TEST(transformers, second_experts_are_others) {
   check_second_choices<float>();
   check_second_choices<cleave::half>();
+}
+
+// Tokens without a second expert, since all other scores are minus infinity, leave its slots to the others.
+TEST(transformers, no_second_expert_takes_no_slot) {
+  for (const cleave::grid& g : grids()) {
+    cleave::tensor_in<float, mesh(batch / ax, position, embed)> x(g, {1, 4, 2}), y(g, {1, 4, 2});
+    cleave::tensor_in<float, mesh(embed, expert / ay)> router(g, {2, 3});
+    cleave::tensor_in<float, mesh(expert)> factor(g, {3});
+    const float scores[2][3] = {{0, 0.5F, 1}, {0, -1e30F, -1e30F}}, factors[3] = {8, 16, 1024};
+    x.fill_by([](const auto& at) { return at[1] < 3 ? (at[2] == 1 ? 1e10F : 0) : (at[2] == 0 ? 1.0F : 0); });
+    router.fill_by([&](const auto& at) { return scores[at[0]][at[1]]; });
+    factor.fill_by([&](const auto& at) { return factors[at[0]]; });
+    y = second_choices(x, router, factor);
+    const double second = 1 / (1 + std::exp(0.5));
+    const std::vector<double> want{0, 8e10, 0, 8e10, 0, 8e10, 16 * second + 1024 * (1 - second), 0};
+    const auto got = y.to_global();
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]) << i;
+  }
 }
 
 constexpr auto circular = cleave::value_and_grad<0, 1>(cleave::function([](auto x, auto w) {

@@ -8,6 +8,7 @@
 #include <cleave/expr/values.hpp>
 
 #include <functional>
+#include <limits>
 #include <tuple>
 
 // Attention by names of dims: queries and keys share `head`, over which they are multiplied; their other shared dims,
@@ -142,8 +143,12 @@ struct in_spans {
 
 namespace detail {
 
-/// A score whose weight is 0 next to any other, yet is a number in its type.
-constexpr double very_low(element e) { return e == element::f16 ? -6e4 : -1e30; }
+/// Excluded sources have this score, so that their weights are 0.
+inline constexpr double excluded = -std::numeric_limits<double>::infinity();
+/// A number below all scores. Next to it, as the largest one, the weights of a row without sources are 0 too.
+inline constexpr double below_all = -1e30;
+/// Divides by totals of weights; a total of 0 belongs to a row without sources, whose result is 0.
+constexpr value by_total(const value& x, const value& total) { return x / select(total == 0, 1, total); }
 
 template <class S>
 concept Scoring = requires(const S& s) { s.soft_cap; };
@@ -159,7 +164,7 @@ constexpr value indices_of_queries(const S& how, operand q, dim_ref position) {
   return at.in != nullptr ? at : iota(q, position);
 }
 
-/// Scaled products of queries and keys, with a bias, very low if the mask is false; of 16 bits in float. `at` and
+/// Scaled products of queries and keys, with a bias, minus infinity if the mask is false; of 16 bits in float. `at` and
 /// `from` are indices with dims of queries and of keys.
 template <class S>
 constexpr value attention_scores(const value& q, const value& k, const attention_dims& d, const S& how, const value& at,
@@ -189,7 +194,7 @@ constexpr value attention_scores(const value& q, const value& k, const attention
   if constexpr (std::same_as<decltype(s.mask), no_mask>) return scores;
   else if constexpr (std::is_arithmetic_v<decltype(s.mask)>) // `true` for `causal{}`
     return in.fail(fault::wrong_arguments, "attention", in.at(scores).where);
-  else return select(of_pairs(s.mask, at, from), scores, very_low(element_in(scores)));
+  else return select(of_pairs(s.mask, at, from), scores, excluded);
 }
 
 /// The state after some of the sources (online softmax, Milakov and Gimelshein 2018): the largest score, and relative
@@ -201,7 +206,7 @@ constexpr attended nothing_attended(const value& q, const value& v, const attent
   const value each = widened(sum(q, d.head)), values = widened(sum(v, d.source));
   if (!each.ok() || !values.ok()) return {each, each, values};
   const value none = zeros_like(each);
-  return {none + very_low(element_in(none)), none, zeros_like(dot(each, values))};
+  return {none + below_all, none, zeros_like(dot(each, values))};
 }
 template <class Mask>
 constexpr attended attend(const attended& so_far, const value& q, const value& k, const value& v,
@@ -219,8 +224,8 @@ struct attention_result {
 };
 constexpr std::pair<value, attention_result> finished(const attended& all, const value& q, const value& k,
                                                       const value& v) {
-  const value mixed = in_type(all.mixed / all.total, element_in(q));
-  return {mixed, {q, k, v, mixed, all.most, 1.0 / all.total}};
+  const value mixed = in_type(by_total(all.mixed, all.total), element_in(q));
+  return {mixed, {q, k, v, mixed, all.most, by_total(zeros_like(all.total) + 1.0, all.total)}};
 }
 /// Attention to the sources of a cache that are in use: those before index `end` of the sources from `first` on.
 template <class S>
@@ -266,17 +271,21 @@ constexpr attention_slopes slopes_by(const attention_result& r, const value& slo
 
 } // namespace detail
 
-/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. All scores exist at once; of 16 bits they
-/// and the weights are floats, and the result is rounded once. `mask` may be a `scoring`. `drop` is applied to the
-/// weights, as `[&](const value& w) { return dropout(w, rate, key); }`. Communication: that of the products and of a
-/// softmax; none if batch or heads are sharded.
+/// softmax(q k / sqrt(extent of `head`)) v over `source`, with the dims of q. A position that sees no source has the
+/// result 0 and no gradient. The weight of a source that a position does not see is 0, which multiplies its value: NaN
+/// or infinity there gives NaN, as in JAX and PyTorch. All scores exist at once; of 16 bits they and the weights are
+/// floats, and the result is rounded once. `mask` may be a `scoring`. `drop` is applied to the weights, as `[&](const
+/// value& w) { return dropout(w, rate, key); }`. Communication: that of the products and of a softmax; none if batch or
+/// heads are sharded.
 template <class Mask = no_mask, class Drop = std::identity>
 constexpr value attention(operand q, operand k, operand v, const attention_dims& d, const Mask& mask = {},
                           const Drop& drop = {}) {
   const called_at user(q, "attention");
   const value scores = detail::attention_scores(q.from, k.from, d, mask,
                                                 detail::indices_of_queries(mask, q, d.position), iota(q, d.source));
-  return in_type(dot(drop(softmax(scores, d.source)), widened(v), d.source), element_in(v.from));
+  const value weights = exp(scores - stop_gradient(maximum(max(scores, d.source), detail::below_all)));
+  const value shares = detail::by_total(weights, sum(weights, d.source));
+  return in_type(dot(drop(shares), widened(v), d.source), element_in(v.from));
 }
 CLEAVE_LIFT(attention)
 

@@ -50,16 +50,16 @@ constexpr expert_slots choose_experts(const operand& x, const operand& router, c
   const value scores = widened(dot(x, router, d.embed)), likes = softmax(scores, d.expert);
   const auto [most, expert] = top_k(scores, d.expert, choice);
   if (!expert.ok()) return {};
-  const value hits = one_hot(expert, d.expert, element::boolean), ones = cast<std::int32_t>(hits);
+  const value later = iota(most, choice) > 0;
+  // A token whose other scores are all minus infinity has no second expert.
+  const value none = later & (most == -std::numeric_limits<double>::infinity());
+  const value hits = one_hot(expert, d.expert, element::boolean) & !none, ones = cast<std::int32_t>(hits);
   // The second choices of a group come after all first ones, and so on.
   const value before = cumulative_sum(ones, d.token, running::forward_exclusive) +
                        cumulative_sum(sum(ones, d.token), choice, running::forward_exclusive);
   const value position = sum(select(hits, before, 0), d.expert), capacity = count<std::int32_t>(x, d.capacity);
-  const value later = iota(most, choice) > 0;
   expert_slots chosen;
-  // A token whose other scores are all minus infinity has no second expert.
-  chosen.slot = select((position >= capacity) | (later & (most == -std::numeric_limits<double>::infinity())), -1,
-                       expert * capacity + position);
+  chosen.slot = select((position >= capacity) | none, -1, expert * capacity + position);
   chosen.gate = choice.extent == 1 ? sum(select(hits, likes, 0), d.expert) : softmax(most, choice);
   const value counted = cast(hits, element_in(likes)), belief = mean(likes, d.token);
   const value share = first_choices_count ? mean(sum(select(later, 0, counted), choice), d.token)
