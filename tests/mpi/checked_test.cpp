@@ -92,6 +92,35 @@ TEST(checked, right_programs_run_as_they_do_unchecked) {
   }
 }
 
+// If one rank alone lacks memory for the checks of a plan that is bound already, all throw, and can go on.
+TEST(checked, no_memory_for_checks_on_one_rank) {
+  bool covered = false;
+  for (int number = 1; number <= 24; ++number) {
+    const cleave::grid g = sharded_grid({});
+    Rows x(g, {12, 4});
+    Number n(g, {});
+    x.fill(2);
+    n = total(x);
+    g.check({.calls = true, .time_limit = 30});
+    int failed = 0, most = 0, least = 0;
+    {
+      const support::no_memory none(support::rank() == support::ranks() - 1 ? number : 0);
+      try {
+        n = total(x);
+      } catch (const cleave::memory_error&) {
+        failed = 1;
+      }
+    }
+    MPI_Allreduce(&failed, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&failed, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    EXPECT_EQ(most, least) << number;
+    covered = covered || failed != 0;
+    n = total(x);
+    EXPECT_EQ(n.item(), 96) << number;
+  }
+  EXPECT_TRUE(covered);
+}
+
 TEST(checked, numbers_that_differ) {
   if (support::ranks() == 1) return;
   const cleave::grid g = sharded_grid(calls);

@@ -15,7 +15,7 @@
 
 namespace {
 
-std::atomic<std::int64_t> allocation_count{0};
+std::atomic<std::int64_t> allocation_count{0}, failing_allocation{0};
 
 /// Prints failures with the rank; the first rank prints the rest too.
 class failures : public testing::EmptyTestEventListener {
@@ -30,6 +30,8 @@ class failures : public testing::EmptyTestEventListener {
 } // namespace
 
 std::int64_t support::allocations() { return allocation_count; }
+support::no_memory::no_memory(std::int64_t number) { failing_allocation = number > 0 ? allocation_count + number : 0; }
+support::no_memory::~no_memory() { failing_allocation = 0; }
 std::vector<std::shared_ptr<void>>& support::after_finalize() {
   static std::vector<std::shared_ptr<void>> kept;
   return kept;
@@ -37,7 +39,7 @@ std::vector<std::shared_ptr<void>>& support::after_finalize() {
 
 // nvcc compiles operator new for the device too, where nothing throws.
 static void* counted(std::size_t bytes) {
-  ++allocation_count;
+  if (++allocation_count == failing_allocation) throw std::bad_alloc();
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }

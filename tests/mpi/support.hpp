@@ -65,6 +65,13 @@ class setting {
 
 /// Allocations by operator new in this process so far.
 std::int64_t allocations();
+/// While it exists, the allocation of this number by operator new from now on finds no memory; 0: all find some.
+struct no_memory {
+  explicit no_memory(std::int64_t number);
+  no_memory(const no_memory&) = delete;
+  no_memory& operator=(const no_memory&) = delete;
+  ~no_memory();
+};
 /// Whether warm calls take nothing from the heap. Where kernels run on a device, Kokkos takes the names of its copies
 /// and fences from it.
 inline constexpr bool heap_is_left_alone = cleave::on_host;

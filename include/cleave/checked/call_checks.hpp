@@ -14,10 +14,12 @@
 #include <cleave/execute/host_number.hpp>
 #include <cleave/program/panels.hpp>
 #include <cleave/program/program_view.hpp>
+#include <cleave/storage/memory.hpp>
 
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace cleave { inline namespace v0 { namespace detail {
 
@@ -291,5 +293,15 @@ class call_checks final : public call_hooks {
   /// For each step whether the devices meet before it.
   indexed_vector<bool> meets_{};
 };
+
+/// Gives an executor the checks of its steps. Collective over the devices: if one of them has no memory for these, all
+/// throw memory_error.
+template <class Executor>
+[[gnu::cold]] void look_at_steps(Executor& own, grid_state& grid, const sizes& at, const program_view& p) {
+  owned<call_hooks> made;
+  const bool found = finds_memory([&] { made = owned<call_hooks>(new call_checks<>(grid, at, p)); });
+  grid.agree_on_memory(found, sizeof(call_checks<>), "the checks of a plan");
+  own.look_with(std::move(made));
+}
 
 }}} // namespace cleave::v0::detail

@@ -211,8 +211,7 @@ inline void run_program(const runnable& code, const call_site& site, const call_
   }
   if (site.grid().checked().any()) check_call(code, site, operands, at.data());
   if (own == nullptr) own = &executor_for(site.grid(), code, site.extents(), [&] { return site.complete_for_run(); });
-  if (site.grid().checked().any() && !own->has_checks())
-    own->look_with(owned<call_hooks>(new call_checks<>(site.grid(), site.complete(), p)));
+  if (site.grid().checked().any() && !own->has_checks()) look_at_steps(*own, site.grid(), site.complete(), p);
   check_numbers(own->numbers(), operands);
   own->run(at.data(), at.data() + p.arguments);
 }
