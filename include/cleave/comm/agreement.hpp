@@ -86,6 +86,7 @@ class agreement {
   agreement(const group& devices, void* shared) : size_(devices.size), rank_(devices.rank), turns_(as<turns>(shared)) {
     check(MPI_Comm_dup(devices.handle, &handle_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    crowded_ = patience::is_crowded(handle_);
     received_ = indexed_vector<small_message>::filled(size_);
     requests_ = indexed_vector<MPI_Request>::filled(2 * size_, MPI_REQUEST_NULL);
     done_ = indexed_vector<int>::filled(2 * size_);
@@ -160,7 +161,7 @@ class agreement {
   static constexpr int tag = 2;
   MPI_Comm handle_ = MPI_COMM_NULL;
   int size_, rank_;
-  bool crowded_ = patience::is_crowded(size_);
+  bool crowded_ = false;
   turns* turns_;
   std::int64_t round_ = 0;
   indexed_vector<small_message> received_{};

@@ -39,7 +39,13 @@ class patience {
   bool yields() const { return waited_ > looks_; }
   /// The awaited event has come, and another wait begins.
   void reset() { waited_ = 0; }
-  static bool is_crowded(int ranks) {
+  /// Whether more ranks of a communicator are on this node than it has cores. Collective over them.
+  [[gnu::cold]] static bool is_crowded(MPI_Comm among) {
+    MPI_Comm here = MPI_COMM_NULL;
+    int ranks = 1;
+    check(MPI_Comm_split_type(among, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
+    check(MPI_Comm_size(here, &ranks), "MPI_Comm_size");
+    MPI_Comm_free(&here);
 #if defined(__linux__)
     return ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
 #else

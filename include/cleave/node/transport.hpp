@@ -24,10 +24,9 @@ class node_transport final : public grid_transport {
     MPI_Comm whole = MPI_COMM_NULL;
     check(MPI_Comm_split_type(devices.handle, MPI_COMM_TYPE_SHARED, devices.rank, MPI_INFO_NULL, &whole),
           "MPI_Comm_split_type");
-    int rank = 0, size = 1;
+    int rank = 0;
     check(MPI_Comm_rank(whole, &rank), "MPI_Comm_rank");
-    check(MPI_Comm_size(whole, &size), "MPI_Comm_size");
-    crowded_ = patience::is_crowded(size);
+    crowded_ = patience::is_crowded(whole);
     const int code = MPI_Comm_split(whole, node_ranks() == 0 ? 0 : rank / node_ranks(), rank, &here_.handle);
     MPI_Comm_free(&whole);
     check(code, "MPI_Comm_split");
