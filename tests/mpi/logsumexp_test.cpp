@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 // The reduction logsumexp, and sums that have one term a row.
@@ -231,6 +232,61 @@ TEST(single_terms, gradient_of_cross_entropy) {
       ASSERT_NEAR(got[static_cast<std::size_t>(i * cols + j)], wanted / static_cast<double>(rows), 1e-13);
     }
   }
+}
+
+// A number that is added to all scores without rounding changes no digit of what depends on their differences alone.
+template <class T>
+constexpr T offset = T(1 << 20);
+template <>
+constexpr double offset<double> = 0x1p40;
+template <>
+const cleave::half offset<cleave::half> = cleave::half(1024.0f);
+template <>
+const cleave::bfloat16 offset<cleave::bfloat16> = cleave::bfloat16(128.0f);
+
+constexpr cleave::function of_differences([](auto x, auto labels) {
+  return std::tuple(softmax(x, col), log_softmax(x, col), cleave::nn::cross_entropy(x, labels, col),
+                    cleave::nn::cross_entropy(x, labels, col, 0.1));
+});
+constexpr auto slope_of_total = cleave::grad(cleave::function([](auto x) { return sum(logsumexp(x, col)); }));
+constexpr auto slope_of_loss = cleave::grad(
+    cleave::function([](auto x, auto labels) { return sum(cleave::nn::cross_entropy(x, labels, col, 0.1)); }));
+
+template <class T, class Scores>
+void expect_digits_of_large_scores() {
+  const cleave::grid g = grid_of_all();
+  const std::int64_t rows = 6, cols = 40;
+  cleave::tensor<int, mesh(row)> labels(g, {rows});
+  labels.fill_by([](const auto& at) { return static_cast<int>(7 * at[0]); });
+  std::vector<double> small;
+  for (const T& added : {T(0), offset<T>}) {
+    Scores x(g, {rows, cols}), share(g, {rows, cols}), log_share(g, {rows, cols}), slope(g, {rows, cols});
+    column<T> loss(g, {rows}), smooth(g, {rows});
+    x.fill_by([&](const auto& at) {
+      return static_cast<T>(static_cast<double>((3 * at[0] + 5 * at[1]) % 8) + static_cast<double>(added));
+    });
+    std::vector<double> all;
+    const auto note = [&](const auto& t) {
+      for (const auto& element : t.to_global()) all.push_back(static_cast<double>(element));
+    };
+    of_differences(x, labels).into(share, log_share, loss, smooth);
+    note(share), note(log_share), note(loss), note(smooth);
+    slope = slope_of_total(x);
+    note(slope);
+    slope = slope_of_loss(x, labels);
+    note(slope);
+    if (small.empty()) small = all;
+    const double ulps = 4 * static_cast<double>(std::numeric_limits<cleave::computed<T>>::epsilon());
+    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_NEAR(all[i], small[i], ulps * std::abs(small[i])) << i;
+  }
+}
+template <class T>
+class large_scores : public ::testing::Test {};
+using element_types = ::testing::Types<float, double, cleave::half, cleave::bfloat16>;
+TYPED_TEST_SUITE(large_scores, element_types);
+TYPED_TEST(large_scores, keep_their_digits) {
+  expect_digits_of_large_scores<TypeParam, by_rows<TypeParam>>();
+  expect_digits_of_large_scores<TypeParam, by_columns<TypeParam>>();
 }
 
 // Labels that are ignored have no loss and no gradient, whatever their scores are, in every layout; the mean is that

@@ -142,10 +142,11 @@ def accuracy() -> list[str]:
                      "values that mpmath computed, as the host computes it. Devices have the functions of their own libraries, which have their own errors. Of complex numbers the error is below 4 ulp of the larger "
                      "part of the result, but that of `pow` of double grows with |y log x|."),
              "",
-             wrapped("Composed functions keep these errors, with three exceptions. `logsumexp`, `log_softmax` and `cross_entropy` are rounded at the "
-                     "size of the largest score, and this error of logsumexp is the relative error of its gradient: 3e-5 for float scores of 1000. "
-                     "JAX subtracts the maximum first, which needs one more reduction. Activations of minus infinity, such as `gelu` and `nn::silu`, "
-                     "are NaN as in JAX, and so are slopes of `nn::silu` at both infinities. The squares of gradients above 1e19 "
+             wrapped("Composed functions keep these errors, with these exceptions. Activations of minus infinity, such as `gelu` and `nn::silu`, "
+                     "are NaN as in JAX, and so are slopes of `nn::silu` at both infinities. `softmax` of scores that are all minus infinity is NaN, as "
+                     "in JAX. `nn::attention` and its other kinds give 0 to a position whose mask excludes all sources. They multiply the values of other "
+                     "excluded sources by the weight 0, so that NaN or infinity there gives NaN, as in JAX: "
+                     "`select` replaces such values. The squares of gradients above 1e19 "
                      "are infinite in float, so that `optim::clip_by_global_norm` makes all of these 0."),
              "", "| function | of | where | float | double |", "|---|---|---|---|---|"]
     rows: dict[tuple[str, str, str, str], dict[str, str]] = {}

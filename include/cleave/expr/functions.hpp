@@ -331,8 +331,11 @@ constexpr value stop_gradient(operand x) { return x.from.in->alias(op::stop_grad
 CLEAVE_LIFT(stop_gradient)
 
 namespace detail {
-/// The maximum, which keeps exponentials from overflowing and cancels in the end, so that it has no gradient.
-constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max(x, over)); }
+/// x less its maximum, so that exponentials do not overflow; of 16 bits a float. The maximum cancels in the end, so it
+/// has no gradient.
+constexpr value below_largest(operand x, dim_ref over) {
+  return widened(x) - widened(stop_gradient(max(x.from, over)));
+}
 } // namespace detail
 
 /// exp(x - max) normalised to sum 1 over a dim. The maximum prevents overflow. Of 16 bits it is computed in float and
@@ -340,7 +343,7 @@ constexpr value largest(const value& x, dim_ref over) { return stop_gradient(max
 /// each slice are reduced; of 16 bits the total is a float.
 constexpr value softmax(operand x, dim_ref over) {
   const called_at user(x, "softmax");
-  const value e = exp(widened(x) - widened(detail::largest(x.from, over)));
+  const value e = exp(detail::below_largest(x, over));
   return in_type(e / sum(e, over), detail::element_beside(x));
 }
 CLEAVE_LIFT(softmax)
@@ -358,12 +361,12 @@ constexpr value logsumexp(operand x, const D&... over) {
                  detail::element_beside(x));
 }
 CLEAVE_LIFT(logsumexp)
-/// log(softmax(x)) over a dim, without overflow. Communication: if the dim is sharded, one number for each slice is
-/// reduced.
+/// log(softmax(x)) over a dim. The maximum is subtracted first, so that large numbers keep their digits. Communication:
+/// as for `softmax`.
 constexpr value log_softmax(operand x, dim_ref over) {
   const called_at user(x, "log_softmax");
-  const value wide = widened(x);
-  return in_type(wide - logsumexp(wide, over), detail::element_beside(x));
+  const value below = detail::below_largest(x, over);
+  return in_type(below - log(sum(exp(below), over)), detail::element_beside(x));
 }
 CLEAVE_LIFT(log_softmax)
 /// (x - mean) / sqrt(variance + epsilon) * scale + bias over a dim. The variance is the mean of squared differences. Of

@@ -49,15 +49,18 @@ constexpr value cross_entropy_of(const operand& scores, const operand& labels, d
   const value hit = in.marked(one_hot(labels, vocabulary, element::boolean),
                               ignored == nullptr ? labels_are_indices : labels_are_indices_but(ignored->label));
   const value of_label = sum(select(hit, s, 0), vocabulary);
-  const value wide = widened(s), total = logsumexp(wide, vocabulary), right = widened(of_label);
-  const value expected = smoothing == 0 ? right : right * (1 - smoothing) + mean(wide, vocabulary) * smoothing;
-  const value loss = in_type(total - expected, in.at(s).type.element);
+  // Scores less the largest one: large scores keep their digits.
+  const value most = stop_gradient(max(s, vocabulary)), below = widened(s) - widened(most);
+  const value right = widened(of_label) - widened(most);
+  const value expected = smoothing == 0 ? right : right * (1 - smoothing) + mean(below, vocabulary) * smoothing;
+  const value loss = in_type(log(sum(exp(below), vocabulary)) - expected, in.at(s).type.element);
   return ignored == nullptr ? loss : select(none, 0, loss);
 }
 } // namespace detail
 
 /// -log of the probability that softmax gives to each label, from scores along the vocabulary. Communication: if the
-/// vocabulary is sharded, two numbers for each label are reduced (logsumexp, score of the label), never the scores.
+/// vocabulary is sharded, three numbers for each label are reduced, never the scores: the largest score, the sum of the
+/// exponentials, and the score of the label.
 /// `smoothing` is the share of the probability that is spread evenly over all words (Szegedy et al. 2016). Labels have
 /// an integer element type and the dims of the scores except the vocabulary. Where a label is ignored, the loss is 0
 /// and so is its gradient, also if the scores are infinite or NaN: `cross_entropy(scores, labels, word, ignore{-100})`.

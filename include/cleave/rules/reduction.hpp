@@ -36,8 +36,9 @@ constexpr value product_of_others(recorder& in, value x, dim_set over, source wh
 /// others.
 constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const node& n, value g) {
   const value x = c.primal(n.in[0]), r = c.primal(v);
-  const element e = n.type.element;
+  const element e = n.type.element, wide = accumulator_of(e);
   const op_builder apply(c.in(), n.where);
+  const auto cast = [&](value v, element to) { return e == wide ? v : apply.cast(v, to); };
   const auto summed = [&](value y) { return c.in().reduce(reduction::sum, y, n.over, n.where); };
   switch (n.combine) {
     case reduction::sum: return c.add(n.in[0], g, n.where);
@@ -45,16 +46,17 @@ constexpr void adjoint_of_reduction(reverse_context& c, std::size_t v, const nod
     case reduction::min: {
       // All that attain the extremum share equally. 16 bits could not count them.
       const value hit = apply(op::equal, x, r);
-      const element wide = accumulator_of(e);
-      const auto cast = [&](value v, element to) { return e == wide ? v : apply.cast(v, to); };
       const value share = cast(apply(op::div, cast(g, wide), summed(apply.cast(hit, wide))), e);
       return c.add(n.in[0], apply(op::select, hit, share, apply.number(0, e)), n.where);
     }
-    case reduction::logsumexp: return c.add(n.in[0], apply(op::mul, g, apply(op::exp, apply(op::sub, x, r))), n.where);
+    // The softmax. A large result has lost digits, so that all exponentials are wrong by one factor.
+    case reduction::logsumexp: {
+      const value e = apply(op::exp, apply(op::sub, x, c.in().alias(op::stop_gradient, r, n.where)));
+      return c.add(n.in[0], apply(op::mul, apply(op::div, g, summed(e)), e), n.where);
+    }
     case reduction::prod: {
-      const element wide = accumulator_of(e);
-      const value others = product_of_others(c.in(), e == wide ? x : apply.cast(x, wide), n.over, n.where);
-      return c.add(n.in[0], apply(op::mul, g, e == wide ? others : apply.cast(others, e)), n.where);
+      const value others = product_of_others(c.in(), cast(x, wide), n.over, n.where);
+      return c.add(n.in[0], apply(op::mul, g, cast(others, e)), n.where);
     }
   }
 }
