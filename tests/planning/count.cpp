@@ -59,13 +59,13 @@ int main() {
                                                                    float);
   using body = std::remove_cvref_t<decltype(vision::step)>;
   const policy rule = policy::time();
-  const graph recorded = counted("record", 82000, 178, [] { return recording<body, signature>::record(); });
+  const graph recorded = counted("record", 83000, 181, [] { return recording<body, signature>::record(); });
   const named_size expected[] = {vision::batch = 48, vision::layer = 2,   vision::embed = 32, vision::heads = 4,
                                  vision::head = 8,   vision::hidden = 64, vision::data = 2,   vision::model = 2};
   const sizes at = sizes_for(recorded, expected);
-  graph g = counted("simplify", 19800, 27, [&] { return simplify(recorded); });
-  const choice chosen = counted("choose", 500000, 122, [&] { return choose(g, at, rule); });
-  const program made = counted("lower", 400000, 143, [&] { return lower(g, chosen, at, rule); });
+  graph g = counted("simplify", 20000, 27, [&] { return simplify(recorded); });
+  const choice chosen = counted("choose", 505000, 125, [&] { return choose(g, at, rule); });
+  const program made = counted("lower", 404000, 146, [&] { return lower(g, chosen, at, rule); });
   std::printf("nodes %zu, steps %zu\n", g.nodes.size(), made.steps.size());
   if (!made.found.ok() || g.nodes.size() < 500) {
     std::puts("this is not the program that was counted");
