@@ -4,6 +4,7 @@
 // What plans say of themselves.
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/study/explain_plan.hpp>
 
 #include <gtest/gtest.h>
@@ -121,6 +122,15 @@ TEST(Explain, ShowsEachValueOfExchangesThatShareMessages) {
   expect_has(text, "each device reads the neighbours of its block, while others compute, unless arg 0 keeps them\n");
   expect_has(text, "each device reads the neighbours of its block, in the same messages, unless arg 1 keeps them\n");
   expect_has(text, "total 192 bytes a device");
+}
+TEST(Explain, SaysThatAHaloMayStayOnlyIfItMay) {
+  constexpr cleave::function shifted([](auto u) { return shift(u, batch, 1) + u; });
+  expect_has(explain(cleave::plan<X(X)>(shifted), {data = 2, model = 2}), ", unless arg 0 keeps them\n");
+  // A sort reads a contiguous copy of its operand.
+  constexpr cleave::function and_sorted([](auto u) { return std::pair(shift(u, batch, 1) + u, sort(u, embed)); });
+  const std::string text = explain(cleave::plan<std::pair<X, X>(X)>(and_sorted), {data = 2, model = 2});
+  expect_has(text, "each device reads the neighbours of its block");
+  EXPECT_EQ(text.find("unless"), std::string::npos);
 }
 TEST(Explain, SaysSoWhereNothingMoves) {
   constexpr cleave::function twice([](auto x) { return x + x; });

@@ -4,6 +4,7 @@
 
 #include <cleave/base/containers.hpp>
 #include <cleave/cost/region.hpp>
+#include <cleave/program/addressing.hpp>
 #include <cleave/program/program_view.hpp>
 
 #include <cstddef>
@@ -73,5 +74,66 @@ class kept_elements {
   static_vector<dim_map, 3> maps_{};
   std::uint32_t parts_ = 0;
 };
+
+/// Whether a program reads one of its arguments, or writes one of its results, only in steps whose loops take any
+/// strides. The others get a contiguous copy.
+class strided_access {
+ public:
+  /// `number`: of an argument, or, past those, of a result.
+  strided_access(const program_view& p, std::size_t number, const sizes& at, const coordinates& here)
+      : p_(p), at_(at), here_(here), given_(p.buffers[number]),
+        role_(number < p.arguments ? role::input : role::output),
+        index_(number < p.arguments ? number : number - p.arguments) {}
+
+  bool possible() const {
+    for (const buffer& b : p_.buffers)
+      if (is_own(b) && b.form != form::view && (b.form != form::shard || !has_given_extents(b))) return false;
+    for (const step& s : p_.steps) {
+      // Loops exchange the memory of carried values.
+      if (role_ == role::output && s.kind == step_kind::loop_begin) return false;
+      for (std::uint16_t b : s.in)
+        if (reaches(p_.buffers[b]) && !reads_any_strides(s, p_.buffers[b])) return false;
+      if (writes(s) && is_own(p_.buffers[s.out]) && s.kind != step_kind::map && !is_blas_product(s)) return false;
+    }
+    return true;
+  }
+
+ private:
+  /// Renamed dims leave the strides as they are; split and merged ones do not.
+  bool has_given_extents(const buffer& b) const { return extents_of(b) == extents_of(given_); }
+  shape extents_of(const buffer& b) const { return indices_of(b, p_.maps, at_, here_).extents(); }
+  bool is_own(const buffer& b) const { return b.role == role_ && b.index == index_; }
+  /// Whether a buffer is the shard, or a view of it and perhaps of its halo.
+  bool reaches(const buffer& b) const {
+    if (is_own(b)) return true;
+    if (b.form == form::halo) return false;
+    if (b.form != form::view && b.form != form::slice) return false;
+    const buffer& of = p_.buffers[b.of];
+    return is_own(of) || (of.form == form::halo && is_own(p_.buffers[of.of])) || (of.form == form::view && reaches(of));
+  }
+  bool is_blas_product(const step& s) const {
+    const element e = s.kind == step_kind::gemm ? p_.buffers[s.out].type.element : element::none;
+    return e == element::f32 || e == element::f64;
+  }
+  bool reads_any_strides(const step& s, const buffer& b) const {
+    if (s.kind == step_kind::exchange) return b.form == form::shard;
+    if (s.kind == step_kind::wait) return true;
+    return s.kind == step_kind::map || s.kind == step_kind::fold || is_blas_product(s);
+  }
+
+  const program_view& p_;
+  const sizes& at_;
+  const coordinates& here_;
+  const buffer& given_;
+  role role_;
+  std::size_t index_;
+};
+
+/// Whether an exchange fills a halo that its argument may keep: no step needs a contiguous copy of the argument.
+[[gnu::cold]] inline bool may_keep_halo(const program_view& p, const step& s, const sizes& at) {
+  const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
+  return from.role == role::input && exchange_of_only_halo(p, from.index) == &s && !kept_elements(p, to).empty() &&
+         strided_access(p, from.index, at, coordinates{}).possible();
+}
 
 }} // namespace cleave::v0

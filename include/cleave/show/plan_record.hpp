@@ -164,7 +164,7 @@ class recording_of_plan {
       r.axes = to_string(s.axes, p_.mesh);
       r.from = to_string(from.type, from.where, p_.dims, p_.mesh);
       r.to = to_string(to.type, to.where, p_.dims, p_.mesh);
-      r.why = reason_of(p_, s);
+      r.why = reason_of(p_, s, at_);
       r.communicates = is_collective(s);
     }
     made.passes += is_in_pass(s) ? 0 : r.times;

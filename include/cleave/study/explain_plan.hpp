@@ -57,7 +57,7 @@ inline std::string hidden_behind(const program_view& p, const step& s) {
 } // namespace detail
 
 /// Why a step communicates: a move as its collective says, the others as the rules of their operation say.
-inline std::string reason_of(const program_view& p, const step& s) {
+inline std::string reason_of(const program_view& p, const step& s, const sizes& at) {
   const auto with_product = [&](std::string text) {
     if (s.pieces == 0) return text;
     text += s.move == kind::all_gather ? ", while the product with it is computed" : ", while the product is computed";
@@ -75,9 +75,8 @@ inline std::string reason_of(const program_view& p, const step& s) {
   std::string text(region ? "each device reads the neighbours of its block" : pricing_of(s.kind).reason);
   if (s.joined) text += ", in the same messages";
   else if (s.in_flight) text += ", while others compute";
-  const buffer& from = p.buffers[s.in[0]];
-  if (from.role == role::input && exchange_of_only_halo(p, from.index) == &s)
-    text.append(", unless arg ").append(std::to_string(from.index)).append(" keeps them");
+  if (may_keep_halo(p, s, at))
+    text.append(", unless arg ").append(std::to_string(p.buffers[s.in[0]].index)).append(" keeps them");
   return text;
 }
 
@@ -161,7 +160,7 @@ inline std::string explain(const program_view& p, const sizes& at) {
     rows.push_back(
         {s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
          to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, reason_of(p, s)});
+         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, reason_of(p, s, at)});
   }
   std::string text = detail::table(rows, rows.front().size());
   if (rows.size() == 1) text = "no communication\n";
