@@ -147,6 +147,8 @@ class Program:
             found.append(f"{len(lines)} lines of diagnostics, more than {self.most}")
         if self.repaired[0] and not self.repairs(output):
             found.append("no repair is proposed")
+        if not self.repaired[0] and repairs_in(text):
+            found.append("a repair is proposed, and no line '// repair:' says how to compile it")
         return found
 
     def repairs(self, output: list[str]) -> list[list[str]]:

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=reduce axis=model
+// repair: p, where a is p
 // fix: The maximum of summands is not the maximum of sums. Reduce the sums first: `max(reshard(p, mesh(embed)))`.
 #include "names.hpp"
 

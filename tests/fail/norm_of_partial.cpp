@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=mul axis=data
+// repair: slope, where a is slope
 // fix: Give the gradient its complete sum first, as the type of its tensor or by `reshard(slope, mesh(embed, hidden))`.
 #include "names.hpp"
 

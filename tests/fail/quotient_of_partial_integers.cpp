@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: "an operation that needs the complete value; reshard it first" unreduced_into_nonlinear line<@here> op=div axis=model
+// repair: p, where a is p
 // fix: Quotients of integers are truncated, so the quotients of partial sums do not add up. Reduce the sum first:
 // fix: `reshard(p, mesh(batch / data)) / 3`.
 #include "names.hpp"

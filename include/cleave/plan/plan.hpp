@@ -133,7 +133,7 @@ struct plan_of {
       layout_search other(g, hints, [](const graph& changed) { return plan_for(changed); });
       if (p.found.fault == fault::layouts_tie) return other.constrained(p.found);
       const repair_list tightest = kept_contract(p, p.found, hints);
-      return tightest.count == 0 && p.found.fault == fault::contract_broken ? other.produced(p, p.found.dim) : tightest;
+      return tightest.count == 0 && p.found.fault == fault::contract_broken ? other.produced(p) : tightest;
     }();
   };
   static constexpr const auto& frozen = detail::frozen_or_reported<plan_of>::value;

@@ -49,7 +49,7 @@ class repair_search {
   constexpr repair_list run() {
     if (g_.refused.empty() || g_.found.gradient) return found_;
     const node& n = g_.refused[0];
-    if (g_.found.fault == fault::dims_do_not_broadcast && n.arity == 2) broadcasts(n);
+    if (g_.found.fault == fault::dims_do_not_broadcast && n.arity >= 2) broadcasts(n);
     if (g_.found.fault == fault::unreduced_into_nonlinear) reduces(n);
     if (g_.found.fault == fault::pinned_layouts_conflict) moves(n);
     return found_;
@@ -79,36 +79,33 @@ class repair_search {
     return s;
   }
 
-  /// The operand that has the fewer elements is the one to broadcast. Of a product without a common dim, `dot` says the
-  /// same.
+  /// Broadcasts the operand that has the fewest dims. Of a product without a common dim, `dot` says the same.
   constexpr void broadcasts(const node& n) {
-    const tensor_type &a = operand_of(n, 0).type, &b = operand_of(n, 1).type;
-    const int widened = a.rank <= b.rank ? 0 : 1;
+    int widened = 0;
+    dim_set have = 0;
     indexed_vector<dim_ref> all;
-    for (int i = 0; i < a.rank; ++i) all.push_back(dim_ref{g_.dims[a[i]].name});
-    for (int i = 0; i < b.rank; ++i)
-      if (!a.has(b[i])) all.push_back(dim_ref{g_.dims[b[i]].name});
-    if (entry_of(n.code).sums == linearity::each && (a.set() & b.set()).empty() && a.rank + b.rank <= max_rank) {
-      repair r;
-      r.add("dot(a, b)");
-      push(r, true);
+    for (int k = 0; k < n.arity; ++k) {
+      const tensor_type& type = operand_of(n, k).type;
+      if (type.rank < operand_of(n, widened).type.rank) widened = k;
+      for (int i = 0; i < type.rank; ++i)
+        if ((have & dim_bit(type[i])).empty()) all.push_back(dim_ref{g_.dims[type[i]].name});
+      have = have | type.set();
     }
+    const bool apart = std::ssize(all) == operand_of(n, 0).type.rank + operand_of(n, 1).type.rank;
     repair r;
+    if (n.arity == 2 && entry_of(n.code).sums == linearity::each && apart) r.add("dot(a, b)"), push(r, true), r = {};
     const std::string_view sign = entry_of(n.code).sign;
     if (sign.empty()) r.add(name_of(n)), r.add("(");
-    for (int k = 0; k < 2; ++k) {
-      if (k == 1 && sign.empty()) r.add(", ");
-      if (k == 1 && !sign.empty()) r.add(" "), r.add(sign), r.add(" ");
-      if (k != widened) {
-        r.add(letters[k]);
-        continue;
-      }
-      r.add("broadcast("), r.add(letters[k]);
+    for (int k = 0; k < n.arity; ++k) {
+      if (k > 0) r.add(sign.empty() ? "," : " "), r.add(sign), r.add(" ");
+      if (k == widened) r.add("broadcast(");
+      r.add(letters[k]);
+      if (k != widened) continue;
       for (const dim_ref& d : all) r.add(", "), r.add(d.name);
       r.add(")");
     }
     if (sign.empty()) r.add(")");
-    push(r, passes(n, widened, all));
+    push(r, std::ssize(all) <= max_rank && passes(n, widened, all));
   }
 
   /// The operand that is unreduced, complete on every device; and sharded over the same axis, for half of the bytes.
@@ -192,23 +189,25 @@ class layout_search {
     }
     return found_;
   }
-  /// Of a result that a forbidden collective makes: its type in the layout of the value that this collective moves.
-  constexpr repair_list produced(const program_view& p, std::string_view forbidden) {
-    for (const step& s : p.steps) {
-      if (s.kind != step_kind::move || name_of(s.move) != forbidden || p.buffers[s.out].role != role::output) continue;
-      const std::size_t result = p.buffers[s.out].index;
-      const buffer& from = p.buffers[s.in[0]];
-      if (from.where.is_partial() || result >= g_.output_layouts.size() || !(from.type == g_.output_types[result]))
-        continue;
-      graph other = g_;
-      other.output_layouts[result] = from.where;
-      repair r;
-      r.add("cleave::abstract<");
-      r.add(from.type.element == element::f64 ? "double, " : "float, ");
-      r.add(g_, from.type, from.where);
-      r.add(">");
-      if (from.type.element == element::f64 || from.type.element == element::f32) push(r, other);
-    }
+  /// Of the results: a type that is sharded over all axes of collectives.
+  constexpr repair_list produced(const program_view& p) {
+    std::uint32_t used = 0;
+    for (const step& s : p.steps)
+      if (is_collective(s)) used |= s.axes;
+    for (std::size_t result = 0; result < g_.output_types.size(); ++result)
+      for (int i = 0; i < g_.output_types[result].rank; ++i) {
+        const tensor_type& type = g_.output_types[result];
+        graph other = g_;
+        layout& where = other.output_layouts[result];
+        const unsigned missing = used & ~where.sharded_bits();
+        for (int axis = 0; axis < max_axes; ++axis)
+          if ((missing >> axis & 1u) != 0) where.append(i, axis);
+        repair r;
+        r.add(type.element == element::f64 ? "cleave::abstract<double, " : "cleave::abstract<float, ");
+        r.add(g_, type, where);
+        r.add(">");
+        if (missing != 0 && (type.element == element::f64 || type.element == element::f32)) push(r, other);
+      }
     return found_;
   }
 
