@@ -29,6 +29,7 @@ constexpr value layer_norm(operand x, const W& w, dim_ref over, operand epsilon 
   if constexpr (std::convertible_to<const W&, operand>) return cleave::layer_norm(x, over, w, 0, epsilon);
   else return cleave::layer_norm(x, over, w.scale, w.bias, epsilon);
 }
+CLEAVE_LIFT(layer_norm)
 
 /// x with mean square 1 along a dim, then scaled (Zhang and Sennrich 2019); of 16 bits in float, rounded once. Any
 /// layout. Communication: along a sharded dim, one sum for each slice is reduced.

@@ -13,14 +13,15 @@
 namespace cleave { inline namespace v0 { namespace nn {
 
 /// The weights of an attention layer: from `embed` to heads, and back. Each is a tensor or `linear_weights`.
-template <class Query, class Key, class Out>
+template <class Query, class Key, class Out, class Value = Key>
 struct attention_weights {
   Query query;
-  Key key, value;
+  Key key;
+  Value value;
   Out out;
 };
-template <class Q, class K, class O>
-attention_weights(Q, K, K, O) -> attention_weights<Q, K, O>;
+template <class Q, class K, class V, class O>
+attention_weights(Q, K, V, O) -> attention_weights<Q, K, O, V>;
 
 /// Options of `self_attention`: `{}`, `self_attention_options{nn::all_scores{}, nn::causal{}, pin}`.
 template <class How = all_scores, class Mask = no_mask, class Pin = std::identity, class Drop = std::identity>
@@ -90,8 +91,8 @@ kv_cache(K, V) -> kv_cache<K, V>;
 /// The keys and values by which `cross_attention` sees `memory` [source, embed, ...]. They are the same for every
 /// position that looks at them, so a decoder computes them once for all of its steps: of all layers together, if the
 /// weights of layers are stacked. `pin` constrains both.
-template <class Q, detail::LinearMap K, class O, class Pin = std::identity>
-constexpr kv_cache<value> keys_and_values(operand memory, const attention_weights<Q, K, O>& w, dim_ref embed,
+template <class Q, detail::LinearMap K, class O, detail::LinearMap V, class Pin = std::identity>
+constexpr kv_cache<value> keys_and_values(operand memory, const attention_weights<Q, K, O, V>& w, dim_ref embed,
                                           const Pin& pin = {}) {
   const called_at user(memory, "keys_and_values");
   return {pin(detail::projected(memory.from, w.key, embed)), pin(detail::projected(memory.from, w.value, embed))};
@@ -100,9 +101,9 @@ constexpr kv_cache<value> keys_and_values(operand memory, const attention_weight
 /// Attention of a sequence to another one (Vaswani et al. 2017), whose keys and values are `seen`. x [position, embed,
 /// ...] is mapped to queries, and the attention result is mapped back to `embed`. Nothing is rotated. Otherwise as
 /// `self_attention`.
-template <class Keys, class Values, detail::LinearMap Q, class K, detail::LinearMap O, class How, class Mask, class Pin,
-          class Drop, std::convertible_to<dim_ref>... Heads>
-constexpr value cross_attention(operand x, const kv_cache<Keys, Values>& seen, const attention_weights<Q, K, O>& w,
+template <class Keys, class Values, detail::LinearMap Q, class K, detail::LinearMap O, class V, class How, class Mask,
+          class Pin, class Drop, std::convertible_to<dim_ref>... Heads>
+constexpr value cross_attention(operand x, const kv_cache<Keys, Values>& seen, const attention_weights<Q, K, O, V>& w,
                                 dim_ref embed, const attention_dims& d,
                                 const self_attention_options<How, Mask, Pin, Drop>& o, const Heads&... heads) {
   const called_at user(x, "cross_attention");
@@ -114,9 +115,10 @@ constexpr value cross_attention(operand x, const kv_cache<Keys, Values>& seen, c
   return detail::attended_with(q, keys.from, values.from, w, d, o, o.mask, heads...);
 }
 /// The same with the keys and values of `memory` [source, embed, ...].
-template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class How = all_scores, class Mask = no_mask,
-          class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
-constexpr value cross_attention(operand x, operand memory, const attention_weights<Q, K, O>& w, dim_ref embed,
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, detail::LinearMap V, class How = all_scores,
+          class Mask = no_mask, class Pin = std::identity, class Drop = std::identity,
+          std::convertible_to<dim_ref>... Heads>
+constexpr value cross_attention(operand x, operand memory, const attention_weights<Q, K, O, V>& w, dim_ref embed,
                                 const attention_dims& d, const self_attention_options<How, Mask, Pin, Drop>& o,
                                 const Heads&... heads) {
   const called_at user(x, "cross_attention");
@@ -129,10 +131,12 @@ constexpr value cross_attention(operand x, operand memory, const attention_weigh
 /// and `head`: heads, or, for grouped queries, heads of keys and a dim that only queries have. `source` is the name of
 /// `position` for keys and values. If queries, keys and values are sharded along heads as the weights are, only the
 /// last product communicates: it leaves one partial sum (Shoeybi et al. 2019).
-template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class How = all_scores, class Mask = no_mask,
-          class Pin = std::identity, class Drop = std::identity, std::convertible_to<dim_ref>... Heads>
-constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
-                               const self_attention_options<How, Mask, Pin, Drop>& o, const Heads&... heads) {
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, detail::LinearMap V, class How = all_scores,
+          class Mask = no_mask, class Pin = std::identity, class Drop = std::identity,
+          std::convertible_to<dim_ref>... Heads>
+constexpr value self_attention(operand x, const attention_weights<Q, K, O, V>& w, dim_ref embed,
+                               const attention_dims& d, const self_attention_options<How, Mask, Pin, Drop>& o = {},
+                               const Heads&... heads) {
   const called_at user(x, "self_attention");
   if (!x.from.ok()) return x.from;
   using cleave::value;
@@ -157,9 +161,9 @@ constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, d
 /// given holds besides `causal`, for indices of the cache. Sequences of different lengths end at the same index: the
 /// mask of one that begins at index b is `source >= b`, and the option `at` has its positions. Queries see all of the
 /// cache at once, or with `in_spans` only the spans that are in use, which has no gradient.
-template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, class Keys, class Values, class How,
-          class Mask, class Pin, class Drop, std::convertible_to<dim_ref>... Heads>
-constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const attention_weights<Q, K, O>& w,
+template <detail::LinearMap Q, detail::LinearMap K, detail::LinearMap O, detail::LinearMap V, class Keys, class Values,
+          class How, class Mask, class Pin, class Drop, std::convertible_to<dim_ref>... Heads>
+constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const attention_weights<Q, K, O, V>& w,
                                                            dim_ref embed, const attention_dims& d,
                                                            const self_attention_options<How, Mask, Pin, Drop>& o,
                                                            const kv_cache<Keys, Values>& so_far, operand start,
@@ -198,11 +202,11 @@ constexpr std::pair<value, kv_cache<value>> self_attention(operand x, const atte
 }
 
 /// A mistake: weights that are neither tensors nor linear maps. Fault: not_an_operand.
-template <class Q, class K, class O, class... Rest>
-  requires(!(detail::LinearMap<Q> && detail::LinearMap<K> && detail::LinearMap<O>))
-constexpr auto self_attention(operand x, const attention_weights<Q, K, O>&, dim_ref, const attention_dims&,
+template <class Q, class K, class O, class V, class... Rest>
+  requires(!(detail::LinearMap<Q> && detail::LinearMap<K> && detail::LinearMap<O> && detail::LinearMap<V>))
+constexpr auto self_attention(operand x, const attention_weights<Q, K, O, V>&, dim_ref, const attention_dims&,
                               const Rest&...) {
-  return say(rejection<fault::not_an_operand, op_named<"self_attention">, Q, K, O>), x.from;
+  return say(rejection<fault::not_an_operand, op_named<"self_attention">, Q, K, O, V>), x.from;
 }
 
 /// The base of rotary position embedding; 0: no rotation.
@@ -210,10 +214,10 @@ struct attention_rotation {
   double rotary_base = 0;
 };
 /// The same with each option as an argument of its own, as it was written before there was `self_attention_options`.
-template <class Q, class K, class O, class How, class Mask, class Pin, std::convertible_to<dim_ref>... Heads>
-constexpr value self_attention(operand x, const attention_weights<Q, K, O>& w, dim_ref embed, const attention_dims& d,
-                               const How& how, const attention_rotation& rotation, const Mask& mask, const Pin& pin,
-                               const Heads&... heads) {
+template <class Q, class K, class O, class V, class How, class Mask, class Pin, std::convertible_to<dim_ref>... Heads>
+constexpr value self_attention(operand x, const attention_weights<Q, K, O, V>& w, dim_ref embed,
+                               const attention_dims& d, const How& how, const attention_rotation& rotation,
+                               const Mask& mask, const Pin& pin, const Heads&... heads) {
   return self_attention(x, w, embed, d, self_attention_options<How, Mask, Pin>{how, mask, pin, {rotation.rotary_base}},
                         heads...);
 }
