@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: "cannot be a condition or a loop bound" value_as_condition cast_value.cpp:@here
+// expect: "its element type is a template argument" type_of_cast cast_value.cpp:@here
 // fix: A number takes the element type of the other operand: `x * n`. Otherwise write `cast<float>(n)`.
 #include "names.hpp"
 

@@ -99,9 +99,10 @@ CLEAVE_FAULT(too_many_fields, "an aggregate of tensors has at most 64 fields; ne
 CLEAVE_FAULT(layouts_tie, "two layouts of this value cost the same; constrain it to choose")
 CLEAVE_FAULT(result_count, "the function returns or takes a different number of tensors than is expected of it")
 CLEAVE_FAULT(no_such_argument, "a gradient is taken with respect to an argument that the function does not have")
-CLEAVE_FAULT(number_in_tree,
-             "tree_map takes aggregates of values with the same leaves; a number for all leaves belongs into the "
-             "function: tree_map([](auto x) { return 0.5 * x; }, g)")
+CLEAVE_FAULT(
+    number_in_tree,
+    "tree_map takes a function of one value from each aggregate, which returns a value, and then the "
+    "aggregates; a number for all leaves belongs into the function: tree_map([](auto x) { return 0.5 * x; }, g)")
 CLEAVE_FAULT(loss_not_scalar,
              "a gradient needs a loss: the first result of the function must be a rank-0 floating-point number")
 CLEAVE_FAULT(not_differentiable,
@@ -170,8 +171,8 @@ CLEAVE_FAULT(
     larger_of_two,
     "max and min reduce over dims; for the larger or the smaller of two values write maximum(a, b) or minimum(a, b)")
 CLEAVE_FAULT(standard_function,
-             "functions of namespace std take numbers, not values or tensors; write sin(x) without std::, and "
-             "maximum(x, y) and minimum(x, y) for the larger and the smaller of two")
+             "functions of namespace std take numbers; write sin(x) without std::, maximum(x, y) and minimum(x, y) for "
+             "the larger and the smaller of two, and s.item() for the element of a tensor of rank 0")
 CLEAVE_FAULT(sizes_without_braces, "the sizes of a grid are a list, one for each axis; write grid(mesh, comm, {2, 2})")
 CLEAVE_FAULT(not_a_layout,
              "a mesh consists of axes, and a layout of dims with the axes that shard them: mesh(batch / data, embed, "
@@ -220,11 +221,11 @@ CLEAVE_FAULT(dim_as_number,
              "a dim or an axis is a name and has no number; its extent is known when the function is called: count(x, "
              "batch), or x.extent(batch) of a tensor")
 CLEAVE_FAULT(wrong_arguments,
-             "these arguments do not fit this function; numbers that shape the plan must be literals or constants of "
-             "C++, not values")
+             "these arguments do not fit this function; operands come first, and then dims: sum(x, row); numbers "
+             "that shape the plan must be literals or constants of C++, not values")
 CLEAVE_FAULT(dims_in_braces,
-             "dims and operands are arguments of their own, without braces: sum(x, row, col), concat(whole, piece(x, "
-             "row), piece(y, row))")
+             "dims and operands are arguments of their own, without braces, arrays or tuples: sum(x, row, col), "
+             "concat(whole, piece(x, row), piece(y, row))")
 CLEAVE_FAULT(type_of_cast, "cast has one operand, and its element type is a template argument: cast<double>(x)")
 CLEAVE_FAULT(operation_as_member,
              "operations are functions, not members: sum(x, row), cast<double>(x); dims have names, so nothing is "

@@ -440,13 +440,6 @@ constexpr value one_hot(operand labels, dim_ref classes, ignore ignored) {
   return in_type(detail::placed(others.in->marked(hit, labels_are_indices), labels), element_of<T>);
 }
 CLEAVE_LIFT_TEMPLATE(one_hot, class T = float, T)
-/// A mistake: the classes are a dim with an extent, `dim<"classes", 10>`, and not their number.
-template <class N>
-  requires(std::is_arithmetic_v<N>)
-constexpr value one_hot(operand labels, N) {
-  return say(rejection<fault::wrong_arguments, op_named<"one_hot">, N>), detail::reported(*labels.from.in);
-}
-
 /// The same values with another name for one dim.
 constexpr value rename(operand x, dim_ref from, dim_ref to) {
   return detail::recorded_rename(*x.from.in, x.from, from, to, x.where);

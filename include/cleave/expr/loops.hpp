@@ -393,7 +393,7 @@ constexpr value cond(operand predicate, const Yes&, const No&) {
 template <class F, class C, class S>
   requires(!std::convertible_to<const F&, dim_ref> && (Recorded<C> || Recorded<S>))
 constexpr value scan(const F&, const C& init, const S& stacked) {
-  return say(rejection<fault::scan_without_dim, F>), detail::reported_beside(init, stacked);
+  return say(rejection<fault::scan_without_dim, F>), detail::mistaken(init, stacked);
 }
 
 template <Statement Q, class Yes, class No, class... Args>

@@ -6,6 +6,7 @@
 #include <cleave/graph/graph.hpp>
 
 #include <concepts>
+#include <iosfwd>
 
 namespace cleave { inline namespace v0 {
 
@@ -18,29 +19,12 @@ template <class A>
 inline constexpr bool is_operand = std::convertible_to<A, operand>;
 /// Operands of which one is a value, and the other no possible operand with it.
 template <class A, class B>
-concept Mismatched = (Recorded<A> && !is_operand<B>) || (Recorded<B> && !is_operand<A>) ||
+concept Mismatched = Absorbed<A> || Absorbed<B> || (Recorded<A> && !is_operand<B>) || (Recorded<B> && !is_operand<A>) ||
                      (Statement<A> && !Statement<B> && !Number<B> && !Recorded<B>) ||
                      (Statement<B> && !Statement<A> && !Number<A> && !Recorded<A>);
 
 template <text Name, class... A>
 inline constexpr auto not_standard = rejection<fault::standard_function, op_named<Name>, A...>;
-/// An operand given to a function of namespace std by mistake. It is converted, so that the library's own function,
-/// which is no template, is called if both are visible (`using std::sin; sin(x)`).
-struct standard_operand {
-  value from{};
-  constexpr standard_operand(const value& x) : from(x) {}
-};
-struct standard_tensor {
-  template <Statement A>
-  constexpr standard_tensor(const A&) {}
-};
-/// Its second operand.
-struct standard_second : standard_operand {
-  constexpr standard_second(const value& x) : standard_operand(x) {}
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  constexpr standard_second(T) : standard_operand(value{}) {}
-};
 
 /// The result of a comparison with a dim, in a condition and in place of a size by name.
 struct compared_name {
@@ -72,13 +56,15 @@ CLEAVE_NO_BINARY(%, no_operator)
 CLEAVE_NO_BINARY(^, no_operator)
 CLEAVE_NO_BINARY(>>, no_operator)
 #undef CLEAVE_NO_BINARY
-// A stream is taken as it is: it has operators for the type to which clang converts a value.
+// A stream is taken as it is, since it has operators for what clang makes of a value. Recording a function has none.
 template <class A, class B>
   requires(detail::SymbolicOperand<std::remove_cvref_t<A>> || detail::SymbolicOperand<B>)
-constexpr auto operator<<(A&& a, const B& b) {
-  // Nobody reads the result of printing.
-  using printed = detail::reported_element<decltype(detail::mistaken(a, b))>;
-  return say(rejection<fault::no_operator, std::remove_cvref_t<A>, B>), printed(detail::mistaken(a, b));
+constexpr decltype(auto) operator<<(A&& a, const B& b) {
+  using printed = std::remove_cvref_t<A>;
+  say(rejection<fault::no_operator, printed, B>);
+  if constexpr (detail::SymbolicOperand<printed> || Recorded<B>)
+    return detail::reported_element<decltype(detail::mistaken(a, b))>(detail::mistaken(a, b));
+  else return static_cast<printed&>(a);
 }
 
 #define CLEAVE_NO_UNARY(sign)                                          \
@@ -133,22 +119,19 @@ CLEAVE_NO_NUMBER(<, 0)
 CLEAVE_NO_NUMBER(<=, 0)
 CLEAVE_NO_NUMBER(>, 0)
 CLEAVE_NO_NUMBER(>=, 0)
+CLEAVE_NO_NUMBER(==, detail::compared_name{})
 #undef CLEAVE_NO_NUMBER
 template <detail::Name A>
 constexpr int operator-(const A&) {
   return say(rejection<fault::dim_as_number, A>), 0;
 }
-template <detail::Name A, class B>
-  requires(std::is_arithmetic_v<B> || detail::Name<B>)
-constexpr detail::compared_name operator==(const A&, const B&) {
-  return say(rejection<fault::dim_as_number, A, B>), detail::compared_name{};
-}
 
-#define CLEAVE_MISMATCHED(sign)                                                 \
-  template <class A, class B>                                                   \
-    requires detail::Mismatched<A, B>                                           \
-  constexpr auto operator sign(const A& a, const B& b) {                        \
-    return say(rejection<fault::not_an_operand, A, B>), detail::mistaken(a, b); \
+#define CLEAVE_MISMATCHED(sign)                                                                               \
+  template <class A, class B>                                                                                 \
+    requires detail::Mismatched<A, B>                                                                         \
+  constexpr auto operator sign(const A& a, const B& b) {                                                      \
+    constexpr fault found = detail::Absorbed<A> || detail::Absorbed<B> ? fault::none : fault::not_an_operand; \
+    return say(rejection<found, A, B>), detail::mistaken(a, b);                                               \
   }
 CLEAVE_MISMATCHED(+)
 CLEAVE_MISMATCHED(-)
@@ -163,21 +146,18 @@ CLEAVE_MISMATCHED(|)
 #undef CLEAVE_MISMATCHED
 
 // The results have a type, so that a test whether a call is possible does not compile the mistake.
-#define CLEAVE_NOT_WHOLE(name, ...)                                                                     \
-  template <detail::NotWhole N, std::same_as<border>... Outside>                                        \
-  constexpr detail::reported_element<value> name(operand x, __VA_ARGS__, N, Outside...) {               \
-    return say(rejection<fault::not_a_whole_number, op_named<#name>, N>), detail::reported(*x.from.in); \
+#define CLEAVE_NOT_WHOLE(name)                                                                          \
+  template <class... A>                                                                                 \
+    requires((Recorded<A> || ...) && (detail::NotWhole<A> || ...))                                      \
+  constexpr detail::reported_element<value> name(const A&... args) {                                    \
+    return say(rejection<fault::not_a_whole_number, op_named<#name>, A...>), detail::mistaken(args...); \
   }
-CLEAVE_NOT_WHOLE(shift, dim_ref)
-CLEAVE_NOT_WHOLE(roll, dim_ref)
-CLEAVE_NOT_WHOLE(repeat, dim_ref, dim_ref)
-CLEAVE_NOT_WHOLE(tile, dim_ref, dim_ref)
+CLEAVE_NOT_WHOLE(shift)
+CLEAVE_NOT_WHOLE(roll)
+CLEAVE_NOT_WHOLE(repeat)
+CLEAVE_NOT_WHOLE(tile)
+CLEAVE_NOT_WHOLE(slice)
 #undef CLEAVE_NOT_WHOLE
-template <class B, class E = int, class S = int>
-  requires(detail::NotWhole<B> || detail::NotWhole<E> || detail::NotWhole<S>)
-constexpr detail::reported_element<value> slice(operand x, dim_ref, dim_ref, B, E = {}, S = {}) {
-  return say(rejection<fault::not_a_whole_number, op_named<"slice">, B, E, S>), detail::reported(*x.from.in);
-}
 template <class L, class H, class I = int>
   requires(detail::NotWhole<L> || detail::NotWhole<H> || detail::NotWhole<I>)
 constexpr detail::reported_element<value> pad(operand x, dim_ref, dim_ref, L, H, I = {}, double = 0) {
@@ -233,15 +213,20 @@ constexpr auto cast(const A& a, const B&... b) {
 // function to write. Adding to namespace std is not portable by the letter of the standard; libraries of automatic
 // differentiation do the same, and a program without a mistake calls none of these.
 namespace std {
-#define CLEAVE_NOT_STANDARD(name)                                                                \
-  template <class Once = void>                                                                   \
-  constexpr cleave::value name(cleave::detail::standard_operand x) {                             \
-    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::reported(x.from);     \
-  }                                                                                              \
-  template <class Once = void>                                                                   \
-  constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor) {           \
-    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::absorbed_statement{}; \
+// The library's own function, whose constraint is narrower, is called if both are visible.
+#define CLEAVE_NOT_OF_STATEMENTS(name)                                                   \
+  template <class... A>                                                                  \
+    requires cleave::detail::StatementAmong<A...>                                        \
+  constexpr cleave::absorbed_statement name(const A&...) {                               \
+    return say(cleave::detail::not_standard<#name, A...>), cleave::absorbed_statement{}; \
   }
+// A value is converted, so that the library's own function, which is no template, is called if both are visible.
+#define CLEAVE_NOT_STANDARD(name)                                                            \
+  template <class Once = void>                                                               \
+  constexpr cleave::value name(cleave::operand x) {                                          \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::mistaken(x.from); \
+  }                                                                                          \
+  CLEAVE_NOT_OF_STATEMENTS(name)
 CLEAVE_NOT_STANDARD(abs)
 CLEAVE_NOT_STANDARD(fabs)
 CLEAVE_NOT_STANDARD(exp)
@@ -262,25 +247,18 @@ CLEAVE_NOT_STANDARD(imag)
 #define CLEAVE_OF_ONE(name, ...) CLEAVE_NOT_STANDARD(name)
 #include <cleave/expr/mathematics_list.hpp>
 #undef CLEAVE_NOT_STANDARD
-#define CLEAVE_NOT_STANDARD(name)                                                                     \
-  template <class Once = void>                                                                        \
-  constexpr cleave::value name(cleave::detail::standard_operand x, cleave::detail::standard_second) { \
-    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::reported(x.from);          \
-  }                                                                                                   \
-  template <class Once = void, class T>                                                               \
-    requires is_arithmetic_v<T>                                                                       \
-  constexpr cleave::value name(T, cleave::detail::standard_operand x) {                               \
-    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::reported(x.from);          \
-  }                                                                                                   \
-  template <class Once = void, class T>                                                               \
-  constexpr cleave::detail::absorbed_statement name(cleave::detail::standard_tensor, const T&) {      \
-    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::absorbed_statement{};      \
-  }                                                                                                   \
-  template <class Once = void, class T>                                                               \
-    requires is_arithmetic_v<T>                                                                       \
-  constexpr cleave::detail::absorbed_statement name(T, cleave::detail::standard_tensor) {             \
-    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::absorbed_statement{};      \
-  }
+template <cleave::detail::SymbolicOperand A>
+constexpr auto to_string(const A& x) {
+  say(cleave::detail::not_standard<"to_string", A>);
+  if constexpr (cleave::Recorded<A>) return cleave::detail::reported(x);
+  else return basic_string<char>{};
+}
+#define CLEAVE_NOT_STANDARD(name)                                                                    \
+  template <class Once = void>                                                                       \
+  constexpr cleave::value name(cleave::operand x, cleave::operand y) {                               \
+    return say(cleave::detail::not_standard<#name, Once>), cleave::detail::mistaken(x.from, y.from); \
+  }                                                                                                  \
+  CLEAVE_NOT_OF_STATEMENTS(name)
 CLEAVE_NOT_STANDARD(pow)
 CLEAVE_NOT_STANDARD(fmod)
 CLEAVE_NOT_STANDARD(fmax)
@@ -288,6 +266,7 @@ CLEAVE_NOT_STANDARD(fmin)
 #define CLEAVE_OF_TWO(name, ...) CLEAVE_NOT_STANDARD(name)
 #include <cleave/expr/mathematics_list.hpp>
 #undef CLEAVE_NOT_STANDARD
+#undef CLEAVE_NOT_OF_STATEMENTS
 // Of two values the function of the standard library would be called, with a comparison as a condition.
 #define CLEAVE_NOT_STANDARD(name)                                                                                    \
   template <same_as<cleave::value> V>                                                                                \
@@ -301,7 +280,7 @@ CLEAVE_NOT_STANDARD(fmin)
   template <class A, class B>                                                                                        \
     requires((same_as<A, cleave::value> && is_arithmetic_v<B>) || (same_as<B, cleave::value> && is_arithmetic_v<A>)) \
   constexpr cleave::value name(const A& x, const B& y) {                                                             \
-    return say(cleave::detail::not_standard<#name, A, B>), cleave::detail::reported_beside(x, y);                    \
+    return say(cleave::detail::not_standard<#name, A, B>), cleave::detail::mistaken(x, y);                           \
   }                                                                                                                  \
   template <cleave::Statement V>                                                                                     \
   constexpr cleave::detail::absorbed_statement name(const V&, const V&) {                                            \
@@ -326,9 +305,8 @@ constexpr cleave::value clamp(const V& x, const L&, const H&) {
   return say(cleave::detail::not_standard<"clamp", V, L, H>), cleave::detail::reported(x);
 }
 template <class Once = void>
-constexpr cleave::value fma(cleave::detail::standard_operand x, cleave::detail::standard_second,
-                            cleave::detail::standard_second) {
-  return say(cleave::detail::not_standard<"fma", Once>), cleave::detail::reported(x.from);
+constexpr cleave::value fma(cleave::operand x, cleave::operand y, cleave::operand z) {
+  return say(cleave::detail::not_standard<"fma", Once>), cleave::detail::mistaken(x.from, y.from, z.from);
 }
 template <cleave::Statement A, cleave::Statement B>
   requires(!same_as<A, B>)

@@ -204,6 +204,21 @@ constexpr value diagonal(operand x, dim_ref i, dim_ref j) {
 }
 CLEAVE_LIFT(diagonal)
 
+/// A mistake: operands are no list. Fault: dims_in_braces.
+#define CLEAVE_REFUSED_IN_BRACES(name)                                   \
+  template <Dim D, class Item>                                           \
+  constexpr auto name(std::initializer_list<Item> all, const D&) {       \
+    return say(detail::braces<#name, D>), detail::refused_list(all);     \
+  }                                                                      \
+  template <Dim D, class Item>                                           \
+  constexpr auto name(const D&, std::initializer_list<Item> all) {       \
+    return say(detail::braces<#name, D>), detail::refused_list(all);     \
+  }                                                                      \
+  template <Dim D>                                                       \
+  constexpr auto name(std::initializer_list<detail::listed>, const D&) { \
+    return say(detail::braces<#name, D>), detail::absorbed_statement{};  \
+  }
+
 /// Tensors one after the other along a dim, which is called `to` in the result. The other dims are common. At most six
 /// pieces. Faults: too_many_pieces, dims_do_not_broadcast, element_types_differ.
 template <std::same_as<concat_operand>... Rest>
@@ -248,15 +263,7 @@ constexpr value concat(dim_ref to, const concat_operand& first, const Rest&... r
                       indexed_span<const dim_map>(maps.begin(), maps.size()), r.type_, first.x.where);
 }
 CLEAVE_LIFT(concat)
-/// A mistake: operands are no list. Fault: dims_in_braces.
-template <std::convertible_to<dim_ref> D>
-constexpr value concat(std::initializer_list<value> all, const D&) {
-  return say(detail::braces<"concat", D>), detail::reported(*all.begin());
-}
-template <std::convertible_to<dim_ref> D>
-constexpr detail::absorbed_statement concat(std::initializer_list<detail::standard_tensor>, const D&) {
-  return say(detail::braces<"concat", D>), detail::absorbed_statement{};
-}
+CLEAVE_REFUSED_IN_BRACES(concat)
 
 /// The elements that each index sees around it; see `window`. Up to three dims at once, corners included. The new dims
 /// come last, in order. Faults: window_open, too_many_pieces, dim_used_twice.
@@ -402,16 +409,13 @@ template <std::convertible_to<operand>... X>
 constexpr value stack(dim_operand to, const X&... x) {
   return detail::stacked(to, std::array{operand(x)...});
 }
-/// A mistake: the new dim is missing.
-template <Recorded First, class... Rest>
-constexpr value stack(const First& first, const Rest&... rest) {
-  return say(detail::misused<"stack", First, Rest...>), detail::reported_beside(first, rest...);
+template <class First, class... Rest>
+  requires(detail::NoOperands<First, Rest...> || Recorded<First>)
+constexpr auto stack(const First& a, const Rest&... b) {
+  say(rejection<detail::misuse<op_named<"stack">, First, Rest...>, op_named<"stack">, First, Rest...>);
+  return detail::mistaken(a, b...);
 }
-/// A mistake, as in `concat`.
-template <std::convertible_to<dim_ref> D>
-constexpr value stack(std::initializer_list<value> all, const D&) {
-  return say(detail::braces<"stack", D>), detail::reported(*all.begin());
-}
+CLEAVE_REFUSED_IN_BRACES(stack)
 template <Dim D, class... A>
   requires(Statement<A> || ...)
 constexpr auto stack(const D& to, const A&... args) {

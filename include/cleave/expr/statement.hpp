@@ -84,7 +84,7 @@ struct [[nodiscard("a statement computes nothing before it is assigned: y = f(x)
   /// A mistake: a condition or a number is asked of a statement. Fault: statement_as_number.
   template <class T>
     requires std::is_arithmetic_v<T>
-  explicit operator T() const {
+  operator T() const {
     return say(rejection<fault::statement_as_number, T>), T{};
   }
   /// The same mistake.
@@ -135,8 +135,14 @@ struct constant {
   }
 };
 
+/// In place of a statement that has been refused. Assigning it does nothing, and operations on it give it again.
+struct absorbed_statement {
+  explicit operator bool() const { return false; }
+};
+
 namespace detail {
 
+using v0::absorbed_statement;
 /// Dims, axes and specifications: objects without state, which the type carries.
 template <class A>
 inline constexpr bool is_constant_argument = std::is_empty_v<A> && !is_expression<A>;
@@ -242,59 +248,68 @@ template <class A>
 concept Name = Dim<A> || MeshAxis<A>;
 template <class... A>
 concept NamesAlone = sizeof...(A) > 0 && (Name<A> && ...);
+template <class A>
+concept Absorbed = std::same_as<A, absorbed_statement>;
+template <class A>
+concept SymbolicOperand = Recorded<A> || Statement<A>;
+/// An array, a tuple or a pair of operands, in which no operation takes them.
+template <class A>
+concept OperandList = (is_tuple<A> || is_std_array<A>) && std::tuple_size<A>::value > 0 &&
+                      SymbolicOperand<std::tuple_element_t<0, A>>;
 /// Operands of one statement. A tensor type among values is none.
 template <class... A>
-concept StatementOperands = (Statement<A> || ...) && !((Recorded<A> || std::same_as<A, operand>) || ...);
+concept StatementAmong = (Statement<A> || ...);
+template <class... A>
+concept StatementOperands = StatementAmong<A...> && !((Recorded<A> || std::same_as<A, operand> || Absorbed<A>) || ...);
+/// Arguments that no operation takes, whatever it is.
+template <class... A>
+concept NoOperands = NamesAlone<A...> || (Absorbed<A> || ...) || ((OperandList<A> || ...) && !(Statement<A> || ...));
+template <class A>
+inline constexpr bool gives_value = Recorded<A>;
+template <OperandList A>
+inline constexpr bool gives_value<A> = Recorded<std::tuple_element_t<0, A>>;
 /// In place of the refused result of a call: combined with other values a number raises no further fault.
 template <class... A>
-using refused_result = std::conditional_t<NamesAlone<A...>, refused_value, value>;
+using refused_result = std::conditional_t<NamesAlone<A...>, refused_value,
+                                          std::conditional_t<(gives_value<A> || ...), value, absorbed_statement>>;
 
-template <class A>
-constexpr decltype(auto) as_operand(const A& a) {
-  if constexpr (Recorded<A>) return operand(a, "", 0);
-  else return (a);
-}
 template <class Op, class... A>
-inline constexpr fault misuse = NamesAlone<A...> ? fault::names_alone : fault::wrong_arguments;
+inline constexpr fault misuse = NamesAlone<A...>          ? fault::names_alone
+                                : (Absorbed<A> || ...)    ? fault::none
+                                : (OperandList<A> || ...) ? fault::dims_in_braces
+                                                          : fault::wrong_arguments;
 template <class A, class B>
 inline constexpr fault misuse<op_named<"max">, A, B> =
     std::convertible_to<A, operand> && std::convertible_to<B, operand> ? fault::larger_of_two : fault::wrong_arguments;
 template <class A, class B>
 inline constexpr fault misuse<op_named<"min">, A, B> = misuse<op_named<"max">, A, B>;
 template <text Name, class... A>
-inline constexpr auto misused = rejection<misuse<op_named<Name>, A...>, op_named<Name>, A...>;
-template <text Name, class... A>
 inline constexpr auto braces = rejection<fault::dims_in_braces, op_named<Name>, A...>;
-/// A value in place of the result of an operation that has been refused.
+/// The result of an operation that has been refused.
 template <class... A>
-constexpr refused_result<A...> reported_beside(const A&... args) {
-  if constexpr (NamesAlone<A...>) {
+constexpr refused_result<A...> mistaken(const A&... args) {
+  if constexpr (!(gives_value<A> || ...)) {
     return {};
   } else {
     value beside;
-    const auto take = [&](const auto& each) {
-      if constexpr (Recorded<std::remove_cvref_t<decltype(each)>>)
-        if (each.in != nullptr) beside = each;
+    const auto take = [&]<class Each>(const Each& each) {
+      if constexpr (Recorded<Each>) beside = each.in != nullptr ? each : beside;
+      else if constexpr (gives_value<Each>) beside = std::get<0>(each);
     };
     (take(args), ...);
     return reported(beside);
   }
 }
-
-/// In place of a statement that has been refused: assigning it does nothing.
-struct absorbed_statement {};
-template <class A>
-concept SymbolicOperand = Recorded<A> || Statement<A>;
-/// A result of the right kind in place of an error.
-template <class A, class... B>
-constexpr auto mistaken(const A& a, const B&... b) {
-  if constexpr (Recorded<A> || (Recorded<B> || ...)) return reported_beside(a, b...);
-  else return absorbed_statement{};
+/// What a list in braces stands for.
+template <class Item>
+constexpr auto refused_list(std::initializer_list<Item> all) {
+  if constexpr (requires { all.begin()->x.from; }) return mistaken(all.begin()->x.from);
+  else return mistaken(*all.begin());
 }
-/// A dim or a number in braces, which no function takes.
+/// What is in braces, which no function takes.
 struct listed {
   template <class T>
-    requires(Name<T> || std::integral<T>)
+    requires(Name<T> || std::integral<T> || SymbolicOperand<T>)
   constexpr listed(const T&) {}
 };
 
@@ -330,41 +345,44 @@ constexpr expression<lifted<F>, kept<Args>...> make_expression(F, const Args&...
 // recorded when the statement is assigned.
 
 /// The function of this name on tensors, statements, and operands that may be combined with them.
-#define CLEAVE_LIFT(name)                                                                                            \
-  template <class... A>                                                                                              \
-    requires cleave::detail::StatementOperands<A...>                                                                 \
-  constexpr auto name(const A&... args) {                                                                            \
-    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },      \
-                                           args...);                                                                 \
-  }                                                                                                                  \
-  template <cleave::detail::SymbolicOperand A>                                                                       \
-  constexpr auto name(const A& a, std::initializer_list<cleave::detail::listed>) {                                   \
-    return say(cleave::detail::braces<#name, A>), cleave::detail::mistaken(a);                                       \
-  }                                                                                                                  \
-  template <cleave::detail::SymbolicOperand A, class B>                                                              \
-  constexpr auto name(const A& a, const B& b, std::initializer_list<cleave::detail::listed>) {                       \
-    return say(cleave::detail::braces<#name, A, B>), cleave::detail::mistaken(a, b);                                 \
-  }                                                                                                                  \
-  template <class... A>                                                                                              \
-    requires(cleave::detail::NamesAlone<A...> ||                                                                     \
-             ((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); })) \
-  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                            \
-    return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);                      \
+#define CLEAVE_LIFT(name)                                                                                              \
+  template <class... A>                                                                                                \
+    requires cleave::detail::StatementOperands<A...>                                                                   \
+  constexpr auto name(const A&... args) {                                                                              \
+    return cleave::detail::make_expression([](const auto&... x) -> decltype(name(x...)) { return name(x...); },        \
+                                           args...);                                                                   \
+  }                                                                                                                    \
+  template <cleave::detail::SymbolicOperand A>                                                                         \
+  constexpr auto name(const A& a, std::initializer_list<cleave::detail::listed>) {                                     \
+    return say(cleave::detail::braces<#name, A>), cleave::detail::mistaken(a);                                         \
+  }                                                                                                                    \
+  template <cleave::detail::SymbolicOperand A, class B>                                                                \
+  constexpr auto name(const A& a, const B& b, std::initializer_list<cleave::detail::listed>) {                         \
+    return say(cleave::detail::braces<#name, A, B>), cleave::detail::mistaken(a, b);                                   \
+  }                                                                                                                    \
+  template <class... A>                                                                                                \
+    requires(cleave::detail::NoOperands<A...> ||                                                                       \
+             ((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::without_line(x)...); })) \
+  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                              \
+    say(cleave::rejection<cleave::detail::misuse<cleave::op_named<#name>, A...>, cleave::op_named<#name>, A...>);      \
+    return cleave::detail::mistaken(args...);                                                                          \
   }
 /// The same for a function with template arguments: `CLEAVE_LIFT_TEMPLATE(cast, class T, T)`.
-#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                               \
-  template <parameter, class... A>                                                                                    \
-    requires(cleave::Statement<A> || ...)                                                                             \
-  constexpr auto name(const A&... args) {                                                                             \
-    return cleave::detail::make_expression(                                                                           \
-        [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...);            \
-  }                                                                                                                   \
-  template <parameter, class... A>                                                                                    \
-    requires(cleave::detail::NamesAlone<A...> ||                                                                      \
-             ((cleave::Recorded<A> || ...) && !requires(const A&... x) { name(cleave::detail::as_operand(x)...); } && \
-              !requires(const A&... x) { name<argument>(cleave::detail::as_operand(x)...); }))                        \
-  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                             \
-    return say(cleave::detail::misused<#name, A...>), cleave::detail::reported_beside(args...);                       \
+#define CLEAVE_LIFT_TEMPLATE(name, parameter, argument)                                                           \
+  template <parameter, class... A>                                                                                \
+    requires(cleave::Statement<A> || ...)                                                                         \
+  constexpr auto name(const A&... args) {                                                                         \
+    return cleave::detail::make_expression(                                                                       \
+        [](const auto&... x) -> decltype(name<argument>(x...)) { return name<argument>(x...); }, args...);        \
+  }                                                                                                               \
+  template <parameter, class... A>                                                                                \
+    requires(cleave::detail::NoOperands<A...> ||                                                                  \
+             ((cleave::Recorded<A> || ...) &&                                                                     \
+              !requires(const A&... x) { name(cleave::detail::without_line(x)...); } &&                           \
+              !requires(const A&... x) { name<argument>(cleave::detail::without_line(x)...); }))                  \
+  constexpr cleave::detail::refused_result<A...> name(const A&... args) {                                         \
+    say(cleave::rejection<cleave::detail::misuse<cleave::op_named<#name>, A...>, cleave::op_named<#name>, A...>); \
+    return cleave::detail::mistaken(args...);                                                                     \
   }
 /// The same for functions of a key, which may be a number alone.
 #define CLEAVE_LIFT_OF_KEY(name)                                                                                     \

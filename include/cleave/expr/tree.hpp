@@ -30,6 +30,27 @@ constexpr recorder* recorder_of(A& a) {
   return in;
 }
 
+/// Whether a function makes a value of one leaf of each aggregate.
+template <class>
+using leaf_of = value;
+template <class F, class... Others>
+concept maps_leaves = requires(F& f, const value& own, Others&... others) { value(f(own, others...)); };
+template <class A>
+inline constexpr bool is_tree = is_tuple<A> || (std::is_aggregate_v<A> && !std::is_empty_v<A>);
+/// After an error in the body of a function, which the compiler has reported, no further one.
+template <class F, class... A>
+inline constexpr fault fault_in_tree = fit_of<F, A...> == call_fit::reported ? fault::none : fault::number_in_tree;
+template <class F, class... A>
+  requires is_tree<std::remove_cvref_t<F>>
+inline constexpr fault fault_in_tree<F, A...> = fault::number_in_tree;
+/// In place of the result of tree_map: the first aggregate among the arguments.
+template <class A, class... Rest>
+constexpr auto first_tree(const A& a, const Rest&... rest) {
+  if constexpr (is_tree<A>) return a;
+  else if constexpr (sizeof...(Rest) > 0) return first_tree(rest...);
+  else return absorbed_statement{};
+}
+
 } // namespace detail
 
 /// Inside a function: an aggregate like the first one, in which each leaf is
@@ -58,23 +79,25 @@ constexpr First tree_map(F&& f, const First& first, const Rest&... rest) {
   });
   return made;
 }
-/// A mistake: a number in place of an aggregate. Fault: number_in_tree.
+/// A mistake: a number is no aggregate, or the function makes no value of the leaves. Fault: number_in_tree.
 template <class F, class First, class... Rest>
-  requires(Number<First> || (Number<Rest> || ...))
-constexpr auto tree_map(F&&, const First& first, const Rest&...) {
-  return say(rejection<fault::number_in_tree, First, Rest...>), first;
+  requires(Number<First> || ((Number<Rest> || (Recorded<Rest> && !Recorded<First>)) || ...) ||
+           !detail::maps_leaves<F, detail::leaf_of<Rest>...>)
+constexpr auto tree_map(F&& f, const First& first, const Rest&... rest) {
+  constexpr fault found = detail::fault_in_tree<F, const value&, detail::leaf_of<Rest>&...>;
+  return say(rejection<found, F, First, Rest...>), detail::first_tree(f, first, rest...);
 }
 
 /// Inside a function: the aggregate whose leaves are `f(name, leaf)`. A leaf has the name of its members:
 /// `layers.attention.query`, `weights[2]`. Rules on these names make groups of parameters.
 template <class F, class Tree>
-constexpr Tree tree_map_by_name(F&& f, const Tree& tree) {
+constexpr auto tree_map_by_name(F&& f, const Tree& tree) {
   indexed_vector<detail::growing_name> names;
   for_each_named_leaf<detail::is_value, Tree>("", [&]<class>(std::string_view name) {
     names.push_back(detail::growing_name(name));
   });
   std::size_t next = 0;
-  return tree_map([&](const value& leaf) { return f(names[next++].view(), leaf); }, tree);
+  return tree_map([&](const auto& x) -> decltype(f(names[0].view(), x)) { return f(names[next++].view(), x); }, tree);
 }
 
 }} // namespace cleave::v0

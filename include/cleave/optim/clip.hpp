@@ -11,6 +11,7 @@ namespace cleave { inline namespace v0 { namespace optim {
 /// each device adds its own elements of all leaves, and one number is reduced for each set of axes that shards leaves.
 /// Nothing is gathered. The gradient of a norm of zero is 0. An aggregate has at least one leaf. Fault: not_floating.
 template <class Gradients>
+  requires(!Number<Gradients>)
 constexpr value global_norm(const Gradients& gradients, source where = source::here()) {
   const called_at user(operand(values_of(gradients).front(), where.file, where.line));
   return detail::as_number(
@@ -22,6 +23,7 @@ constexpr value global_norm(const Gradients& gradients, source where = source::h
 /// zero; if one element is NaN, all become NaN. Communication and faults as for `global_norm`, which is computed once
 /// if you ask for it too.
 template <class Gradients, class Limit>
+  requires(!Number<Gradients>)
 constexpr Gradients clip_by_global_norm(const Gradients& gradients, const Limit& limit, source where = source::here()) {
   const value norm = global_norm(gradients, where);
   const called_at user(operand(norm, where.file, where.line));

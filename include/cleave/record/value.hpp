@@ -64,8 +64,8 @@ struct [[nodiscard]] value : detail::switch_quantity<value> {
   constexpr bool ok() const { return id != no_node; }
 
   // The following are mistakes: operations of C++ numbers and of tensors. Each is one error at its line.
-  /// A mistake, in if, while, for, switch and ?:, and in a cast to a number. Fault: value_as_condition. The conversion
-  /// is explicit, because clang would prefer an implicit one, and its own operators, to the operators of values.
+  /// A mistake, in if, while, for, switch and ?:, and in a cast to a number. Faults: value_as_condition, type_of_cast.
+  /// The conversion is explicit, because clang would prefer an implicit one, and its own operators, to those of values.
   template <class T>
     requires std::is_arithmetic_v<T>
 #ifdef __clang__
@@ -74,7 +74,8 @@ struct [[nodiscard]] value : detail::switch_quantity<value> {
   explicit
 #endif
       constexpr operator T() const {
-    return say(rejection<fault::value_as_condition, T>), static_cast<void>(detail::reported(*this)), T{};
+    constexpr fault found = std::is_floating_point_v<T> ? fault::type_of_cast : fault::value_as_condition;
+    return say(rejection<found, T>), static_cast<void>(detail::reported(*this)), T{};
   }
   /// A mistake: a value has no elements yet. Fault: value_indexed.
   template <class... X>

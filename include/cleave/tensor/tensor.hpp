@@ -175,26 +175,13 @@ class tensor {
 
   /// Mistakes, which are errors of the compiler: extents without braces, alone, or with data that is no View, and any
   /// other arguments.
-  template <std::integral... N>
-  tensor(const grid&, N...) {
-    say(rejection<fault::wrong_construction, N...>);
-  }
   template <std::integral I, std::size_t Rank>
   explicit tensor(const std::array<I, Rank>&) {
     say(rejection<fault::wrong_construction, I>);
   }
-  template <class Data>
-    requires(std::is_pointer_v<Data> || requires(const Data& d) { d.data() + d.size(); })
-  tensor(const grid&, std::initializer_list<std::int64_t>, const Data&) {
-    say(rejection<fault::wrong_construction, Data>);
-  }
   template <class Once = void>
-  tensor(detail::anything, detail::anything) {
-    say(rejection<fault::wrong_construction, Once>);
-  }
-  template <class Once = void>
-  tensor(detail::anything, detail::anything, detail::anything) {
-    say(rejection<fault::wrong_construction, Once>);
+  tensor(detail::anything, detail::anything, detail::anything = 0, detail::anything = 0) {
+    say(rejection<fault::wrong_construction, tensor, Once>);
   }
   /// A tensor with the value of a statement, as in `Y y = f(x, w)`: on the grid of the statement's tensors, with the
   /// extents that follow from theirs. It allocates in each call; a loop had better assign to an existing tensor.
@@ -265,6 +252,13 @@ class tensor {
   T& operator[](const I&) const {
     return say(rejection<fault::tensor_indexed, tensor, I>), *data();
   }
+  /// As operator[].
+  template <class Once = void>
+  T* begin() const {
+    return say(rejection<fault::tensor_indexed, tensor, Once>), data();
+  }
+  /// As operator[].
+  T* end() const { return data(); }
   /// As operator[].
   template <class... I>
   T& operator()(const I&...) const {
