@@ -207,7 +207,8 @@ def precompile(folder: pathlib.Path, name: str, command: list[str], clang: bool)
     text = f'#include "{pathlib.Path(__file__).resolve().parent / "names.hpp"}"\n'
     header.write_text(text + ("#include <cleave/cleave.hpp>\n" if name == "all" else ""), encoding="utf-8")
     out = folder / (f"{name}.pch" if clang else f"{name}.hpp.gch")
-    return subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(out)], check=False).returncode
+    instantiates = ["-fpch-instantiate-templates"] if clang else []
+    return subprocess.run([*command, *instantiates, "-x", "c++-header", str(header), "-o", str(out)], check=False).returncode
 
 
 def diagnostics(arguments: argparse.Namespace, clang: bool, runtime: bool, options: list[str], source: str) -> list[str]:
