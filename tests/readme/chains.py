@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes sources of several code blocks each, as few as possible, and prints their paths.
 
-    chains.py --into FOLDER BLOCK.cpp ...
+    chains.py --include FOLDER --into FOLDER BLOCK.cpp ...
 
 The templates of the library's headers are instantiated at the end of a source, which takes longer than most blocks. So blocks
-share a source, each in a namespace of its own. A block comes after blocks that include the same headers or fewer, so that a
-missing include is an error as in a source of its own. The fewest chains are found as tests/headers.py finds them.
+share a source, each in a namespace of its own. A block comes after blocks that include the same headers or fewer, directly or
+through headers of Cleave, so that a missing include is an error as in a source of its own. The fewest chains are found as
+tests/headers.py finds them.
 """
 import argparse
 import functools
@@ -20,6 +21,7 @@ from extract import write_source
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--include", type=pathlib.Path, required=True)
     parser.add_argument("--into", type=pathlib.Path, required=True)
     parser.add_argument("blocks", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -29,8 +31,14 @@ def main() -> None:
         return block.read_text(encoding="utf-8")
 
     @functools.cache
+    def reached(line: str) -> frozenset[str]:
+        header = arguments.include / line.removeprefix("#include <").removesuffix(">")
+        direct = re.findall(r"^#include .*", text(header), re.MULTILINE) if header.is_file() else []
+        return frozenset([line]).union(*map(reached, direct))
+
+    @functools.cache
     def includes(block: pathlib.Path) -> frozenset[str]:
-        return frozenset(re.findall(r"^#include .*", text(block), re.MULTILINE))
+        return frozenset().union(*map(reached, re.findall(r"^#include .*", text(block), re.MULTILINE)))
 
     for block in arguments.blocks:
         if "cleave::" in text(block) and not any(i.startswith("#include <cleave/") for i in includes(block)):

@@ -35,8 +35,8 @@ if(CLEAVE_PETSC_WORKS)
   cleave_read_only(cleave_readme_petsc)
 endif()
 # Several blocks in each source; chains.py says how.
-execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/chains.py" --into "${CMAKE_CURRENT_BINARY_DIR}/readme/chains" ${sources}
-                OUTPUT_VARIABLE sources COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${Python3_EXECUTABLE} "${CMAKE_CURRENT_LIST_DIR}/chains.py" --include "${PROJECT_SOURCE_DIR}/include"
+                        --into "${CMAKE_CURRENT_BINARY_DIR}/readme/chains" ${sources} OUTPUT_VARIABLE sources COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" sources "${sources}")
 add_library(cleave_readme OBJECT ${sources})
 target_link_libraries(cleave_readme PRIVATE Cleave::Cleave $<TARGET_NAME_IF_EXISTS:Cleave::fft>
