@@ -65,7 +65,7 @@ struct cost_model {
 
   std::size_t count = 0;
   indexed_vector<std::uint32_t> traits{};
-  indexed_vector<std::uint32_t> kind{};
+  indexed_vector<std::uint32_t> kind{}, exchange_kind{};
   indexed_vector<std::uint8_t> rank{};
   /// How often each node runs, and its floating-point operations on all devices, as often as it runs.
   indexed_vector<double> weight{}, flops{};
@@ -135,6 +135,7 @@ struct cost_model {
       if (made != 0) t |= uniform | rematerialised | fixed_strategy;
     }
     kind.at[v] = cache.kind_of(n.type);
+    if (rules(v).remembered) exchange_kind.at[v] = cache.kind_of_exchange(g, n);
     own_fingerprint.at[v] = fixed_fingerprint(n);
     rank.at[v] = n.type.rank;
     for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
@@ -158,6 +159,7 @@ struct cost_model {
   constexpr void make_edges() {
     traits.assign(count, 0);
     kind.assign(count, 0);
+    exchange_kind.assign(count, 0);
     rank.assign(count, 0);
     weight.assign(count, 1);
     flops.assign(count, 0);

@@ -92,7 +92,7 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
   needed_indices n;
   indexed_vector<index_run> runs;
   const auto count = [&] {
-    for (const index_run& r : distinct_sources(runs)) {
+    for (const index_run& r : distinct_sources(std::move(runs))) {
       n.all += r.count;
       n.here += within(r, own).count;
       if (dim.extent > 0) n.owners += dim.owners(blocks, r.from, r.from + (r.count - 1) * r.from_step);

@@ -34,7 +34,7 @@ constexpr double step_price(const cost_model& m, std::size_t v, const strategy& 
   if ((m.traits.at[v] & moves_data) == 0) return 0;
   const op_rules& rules = m.rules(v);
   if (!rules.remembered) return m.weight.at[v] * m.rule.score(rules.moves.call(placed(m, v, s), m.at));
-  double* known = m.cache.exchange(m.node_at(v).first_map, s);
+  double* known = m.cache.exchange(m.exchange_kind.at[v], s);
   if (*known < 0) *known = m.rule.score(rules.moves.call(placed(m, v, s), m.at));
   return m.weight.at[v] * *known;
 }

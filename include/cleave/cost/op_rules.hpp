@@ -140,7 +140,7 @@ struct op_rules {
   optional_function<cost(const placed_op&, const sizes&)> moves{};
   /// Whether the search weighs that: it does not if all strategies move the same.
   bool weighed = true;
-  /// Whether prices of moves are remembered by the node's maps. Finding which device lacks which elements takes long.
+  /// Whether prices of moves are remembered by maps and types. Finding which device lacks which elements takes long.
   bool remembered = false;
   /// Floating-point operations of all devices, of nodes with the trait has_flops.
   optional_function<double(const graph&, const node&, const sizes&)> flops{};

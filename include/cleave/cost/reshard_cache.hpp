@@ -39,29 +39,17 @@ struct flat_list {
 /// once. Values of equal extents and element sizes are of one kind, whatever the names of their dims.
 class reshard_cache {
  public:
-  constexpr reshard_cache(const sizes& at, const policy& rule) : at_(at), rule_(rule) {
-    heads_.assign(bucket_count, 0);
-    kind_heads_.assign(bucket_count, 0);
-  }
+  constexpr reshard_cache(const sizes& at, const policy& rule) : at_(at), rule_(rule), heads_(bucket_count, 0) {}
 
   /// The kind of a value.
   constexpr std::uint32_t kind_of(const tensor_type& type) {
-    shape_kind made{{}, size_of(type.element), 0};
-    made.extents.rank = type.rank;
-    std::uint64_t h = static_cast<std::uint64_t>(made.element_bytes);
+    shape_kind own{static_cast<std::uint64_t>(size_of(type.element)), {}, size_of(type.element)};
+    own.extents.rank = type.rank;
     for (int i = 0; i < type.rank; ++i) {
-      made.extents[i] = at_[type[i]];
-      h = (h ^ static_cast<std::uint64_t>(at_[type[i]])) * 0x9e3779b97f4a7c15u;
+      own.extents[i] = at_[type[i]];
+      own.hash = (own.hash ^ static_cast<std::uint64_t>(at_[type[i]])) * 0x9e3779b97f4a7c15u;
     }
-    const std::uint64_t bucket = h >> bucket_shift;
-    for (std::uint32_t k = kind_heads_.at[bucket]; k != 0; k = kinds_.at[k - 1].next) {
-      const shape_kind& have = kinds_.at[k - 1];
-      if (have.element_bytes == made.element_bytes && have.extents == made.extents) return k - 1;
-    }
-    made.next = kind_heads_.at[bucket];
-    kinds_.push_back(made);
-    kind_heads_.at[bucket] = static_cast<std::uint32_t>(kinds_.size());
-    return static_cast<std::uint32_t>(kinds_.size() - 1);
+    return position_in(kinds_, own);
   }
 
   /// The price of a way for values of a kind.
@@ -83,10 +71,18 @@ class reshard_cache {
   /// How many prices are known.
   constexpr std::size_t size() const { return known_.size(); }
 
-  /// The same for exchanges, by the first map of the node and the axes on both sides; -1 if it is not known yet.
-  constexpr double* exchange(std::uint16_t map, const strategy& s) {
-    if (map >= exchange_heads_.size()) exchange_heads_.resize(2 * std::size_t{map} + 64, 0);
-    std::uint32_t& head = exchange_heads_.at[map];
+  /// The kind of an exchange. A graph has many along the same maps: shifts of several fields, for example.
+  constexpr std::uint32_t kind_of_exchange(const graph& g, const node& n) {
+    exchange_kind own{{}, n.type, {}};
+    own.maps.append(g.maps.data() + n.first_map, g.maps.data() + n.first_map + n.maps);
+    for (std::size_t k = 0; k < n.arity; ++k) own.taken.push_back(g.nodes[n.in[k]].type);
+    return position_in(exchange_kinds_, own);
+  }
+
+  /// The same for exchanges of a kind, by the axes on both sides; -1 if it is not known yet.
+  constexpr double* exchange(std::uint32_t kind, const strategy& s) {
+    if (kind >= exchange_heads_.size()) exchange_heads_.resize(exchange_kinds_.size(), 0);
+    std::uint32_t& head = exchange_heads_.at[kind];
     for (std::uint32_t k = head; k != 0; k = exchanges_.at[k - 1].next)
       if (exchanges_.at[k - 1].how.divides_like(s)) return &exchanges_.at[k - 1].score;
     exchanges_.push_back({s, -1, head});
@@ -99,10 +95,26 @@ class reshard_cache {
   static constexpr std::size_t bucket_count = std::size_t{1} << 9;
 
   struct shape_kind {
-    shape extents{};
-    std::int64_t element_bytes = 0;
-    std::uint32_t next = 0;
+    std::uint64_t hash;
+    shape extents;
+    std::int64_t element_bytes;
+    friend constexpr bool operator==(const shape_kind& a, const shape_kind& b) {
+      return a.hash == b.hash && a.element_bytes == b.element_bytes && a.extents == b.extents;
+    }
   };
+  struct exchange_kind {
+    indexed_vector<dim_map> maps{};
+    tensor_type made{};
+    indexed_vector<tensor_type> taken{};
+    friend constexpr bool operator==(const exchange_kind&, const exchange_kind&) = default;
+  };
+  template <class Kind>
+  static constexpr std::uint32_t position_in(indexed_vector<Kind>& all, const Kind& own) {
+    std::uint32_t k = 0;
+    while (k < all.size() && !(all.at[k] == own)) ++k;
+    if (k == all.size()) all.push_back(own);
+    return k;
+  }
   struct known {
     std::uint64_t from, to;
     double score;
@@ -118,8 +130,9 @@ class reshard_cache {
   indexed_vector<shape_kind> kinds_{};
   indexed_vector<known> known_{};
   indexed_vector<exchange_score> exchanges_{};
-  /// By bucket and by map, counted from 1.
-  indexed_vector<std::uint32_t> heads_{}, kind_heads_{}, exchange_heads_{};
+  indexed_vector<exchange_kind> exchange_kinds_{};
+  /// By bucket and by kind, counted from 1.
+  indexed_vector<std::uint32_t> heads_{}, exchange_heads_{};
 };
 
 }}} // namespace cleave::v0::planner

@@ -131,11 +131,6 @@ constexpr int operand_with(const graph& g, const node& n, dim_set dims) {
   }
   return found;
 }
-/// Whether a value is smaller than another with the same permuted dims: it has fewer dims, or as many and smaller
-/// elements.
-constexpr bool is_smaller(const tensor_type& a, const tensor_type& b) {
-  return a.rank != b.rank ? a.rank < b.rank : size_of(a.element) < size_of(b.element);
-}
 
 /// Operations that a permutation may pass. Not measured.
 inline constexpr int passed_at_most = 16;
@@ -151,7 +146,9 @@ constexpr int operations_to_pass(const graph& g, const indexed_vector<std::uint8
   tensor_type smallest = permutation.type;
   for (node_id u = permutation.in[0]; passed <= passed_at_most; ++passed) {
     const node& n = g.nodes[u];
-    if (is_smaller(n.type, smallest)) best = passed, smallest = n.type;
+    const int dims_less = smallest.rank - n.type.rank;
+    if (dims_less > 0 || (dims_less == 0 && size_of(n.type.element) < size_of(smallest.element)))
+      best = passed, smallest = n.type;
     if (!computes_elements[underlying(n.code)] || readers[u] != 1 || n.pinned != 0 || n.loop != permutation.loop) break;
     const int k = operand_with(g, n, dims);
     // A broadcast may have dims of the permutation that its operand lacks.

@@ -26,11 +26,6 @@ inline void cut_fold(bound_loops& b, bool inner_folded) {
   b.chunk = cut.chunk;
 }
 
-/// Scratch memory that a fold needs for its pieces.
-inline std::int64_t fold_scratch(const bound_loops& b, std::int64_t element_bytes) {
-  return b.chunks > 1 ? b.chunks * b.results * element_bytes : 0;
-}
-
 /// The functions of a fold: of its lines on the host, of all of it on a device.
 struct fold_functions {
   /// Whether the inner dim is a folded one.

@@ -113,7 +113,8 @@ constexpr indexed_vector<index_run> distinct_sources(indexed_vector<index_run> r
     if (r.from_step == 0 || r.count == 1) r.count = 1, r.from_step = 0;
     step = std::max(step, r.from_step);
   }
-  for (index_run& r : runs) r.from_step = step;
+  for (index_run& r : runs) r.from_step = step, r.to = 0, r.to_step = 1;
+  if (runs.size() < 2) return runs;
   const auto residue = [&](const index_run& r) { return r.from % step; };
   std::sort(runs.begin(), runs.end(), [&](const index_run& a, const index_run& b) {
     return residue(a) != residue(b) ? residue(a) < residue(b) : a.from < b.from;
@@ -131,7 +132,6 @@ constexpr indexed_vector<index_run> distinct_sources(indexed_vector<index_run> r
   std::int64_t number = 0;
   for (index_run& r : merged) {
     r.to = number;
-    r.to_step = 1;
     number += r.count;
   }
   return merged;

@@ -85,7 +85,7 @@ constexpr const step_kind_entry& entry_of(step_kind k) { return detail::step_kin
 struct fused_op {
   op code = op::constant;
   element type = element::none;
-  std::array<std::uint16_t, 3> in{};
+  fixed_array<std::uint16_t, 3> in{};
   std::uint8_t arg = 0;
   /// The line of the user's operation, for checked mode; 0 if it is unknown or does not fit.
   std::uint16_t line = 0;

@@ -82,11 +82,6 @@ inline std::string reason_of(const program_view& p, const step& s, const sizes& 
 
 namespace detail {
 
-/// Of a step in a loop: how often it runs.
-inline std::string times_iterations(const program_view& p, const step& s, const sizes& at) {
-  return s.in_loop == 0 ? std::string() : " x " + grouped(step_iterations(p, s, at));
-}
-
 /// The workspace by purpose; of scratch memory, which all steps share, the most that each kind of step needs.
 inline std::string described(const workspace_parts& w, const program_view& p) {
   std::string text = "workspace " + grouped(w.total()) + " bytes";
@@ -157,10 +152,11 @@ inline std::string explain(const program_view& p, const sizes& at) {
     const buffer &from = p.buffers[s.in[0]], &to = p.buffers[s.out];
     std::string origin = origin_name(s.code, s.gradient);
     if (s.where.line != 0) origin.append(" ").append(s.where.name()).append(":").append(std::to_string(s.where.line));
-    rows.push_back(
-        {s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)), to_string(s.axes, p.mesh),
-         to_string(from.type, from.where, p.dims, p.mesh), to_string(to.type, to.where, p.dims, p.mesh),
-         detail::grouped(step_bytes(p, s, at)) + detail::times_iterations(p, s, at), origin, reason_of(p, s, at)});
+    const std::string times = s.in_loop == 0 ? std::string() : " x " + detail::grouped(step_iterations(p, s, at));
+    rows.push_back({s.joined ? "+ " + std::string(name_of(s.move)) : std::string(name_of(s.move)),
+                    to_string(s.axes, p.mesh), to_string(from.type, from.where, p.dims, p.mesh),
+                    to_string(to.type, to.where, p.dims, p.mesh), detail::grouped(step_bytes(p, s, at)) + times, origin,
+                    reason_of(p, s, at)});
   }
   std::string text = detail::table(rows, rows.front().size());
   if (rows.size() == 1) text = "no communication\n";

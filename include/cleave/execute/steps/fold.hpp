@@ -22,7 +22,9 @@ class fold_step final : public bound_step {
     cut_fold(loops_, code.inner_folded);
     in_order_ = inner_dim_of(s, b.program.buffers, b.program.maps).position == s.loop.rank - 1;
   }
-  comm::scratch_bytes shared_bytes() const override { return {fold_scratch(loops_, code_.computed_bytes), 0}; }
+  comm::scratch_bytes shared_bytes() const override {
+    return {loops_.chunks > 1 ? loops_.chunks * loops_.results * code_.computed_bytes : 0, 0};
+  }
   void run(run_state& r) override {
     run_fold(loops_, operand_addresses(r, step_).from, r.at[step_.out], r.scratch.memory, code_);
   }

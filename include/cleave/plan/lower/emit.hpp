@@ -31,16 +31,13 @@ constexpr std::size_t halo_read_for(const emission& e, std::size_t around, std::
     if (e.p.is_halo(v.in[k]) && e.p.values[v.in[k]].in[0] == i) return v.in[k];
   return none;
 }
-/// Whether a value is computed again for a computed halo: it has dims along which the halo extends.
-constexpr bool is_computed_around(const emission& e, std::size_t around, const partitioned_value& v) {
-  return (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
-}
 
 /// The entry of a value that an expression loads: it has memory, or it is read from a region. op::constant: the
 /// expression computes it. `around`: the halo that the expression computes; none: it computes a shard.
 constexpr fused_op loaded(emission& e, step& s, std::size_t around, std::size_t i, bool root) {
   const partitioned_value& v = e.p.values[i];
-  const bool again = around != none && is_computed_around(e, around, v);
+  // A value is computed again for a computed halo if it has dims along which the halo extends.
+  const bool again = around != none && (v.type.set() & dims_of(e.p.regions.all[e.p.values[around].region].shape)) != 0;
   const bool fused = e.f.fused[i] != 0 || again;
   const std::size_t halo = around != none ? halo_read_for(e, around, i) : none;
   fused_op t;

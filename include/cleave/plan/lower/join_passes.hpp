@@ -358,7 +358,8 @@ class pass_joining {
         const std::uint16_t b = operands[o.arg];
         for (std::size_t m = pass_.first; m < pass_.end; ++m)
           if (steps_.at[m].out == b) made = steps_.at[m].ops - 1u;
-        if (made == none) o.arg = position_of(head, b);
+        if (made == none)
+          for (o.arg = 0; head.in.items[o.arg] != b;) ++o.arg;
       } else {
         const std::size_t reads = is_of_user(o.code) ? o.in.size() : as_size(arity_of(o.code));
         for (std::size_t i = 0; i < reads; ++i) o.in[i] = entry_[o.in[i]];
@@ -379,17 +380,13 @@ class pass_joining {
       s.joined = m != pass_.first;
     }
   }
-  static constexpr std::uint8_t position_of(const step& s, std::uint16_t b) {
-    std::size_t k = 0;
-    while (s.in[k] != b) ++k;
-    return narrowed(k);
-  }
   /// The entry of the pass that computes the same; none if there is none yet.
   constexpr std::size_t find(const fused_op& o, std::size_t begin) const {
     const fused_op* const all = e_.made.fused_ops.data() + begin;
     const std::size_t count = e_.made.fused_ops.size() - begin;
+    // Constant evaluation pays for each call: most entries differ in these.
     for (std::size_t t = 0; t < count; ++t)
-      if (all[t] == o) return t;
+      if (all[t].code == o.code && all[t].in.items[0] == o.in.items[0] && all[t].arg == o.arg && all[t] == o) return t;
     return none;
   }
 

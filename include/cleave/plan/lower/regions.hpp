@@ -167,13 +167,25 @@ constexpr bool unite(const region_shape& a, const region_shape& b, region_shape&
   return true;
 }
 
+/// Prices of regions, each computed once: most operands have neighbours at the same distances.
+struct region_prices {
+  const sizes& at;
+  indexed_vector<std::pair<region_shape, cost>> known{};
+  constexpr cost of(const region_shape& r) {
+    for (const auto& [shape, price] : known)
+      if (shape.parts == r.parts && shape == r) return price;
+    known.push_back({r, region_cost(r, at)});
+    return known.back().second;
+  }
+};
+
 /// Lets a node share a region if that moves no more than two regions do, and copies no unused elements.
-constexpr bool share(const assigned_graph& in, shared_region& region, const region_shape& own, std::int64_t own_bytes) {
+constexpr bool share(region_prices& prices, shared_region& region, const region_shape& own, std::int64_t own_bytes) {
   region_shape both;
   if (!unite(region.shape, own, both)) return false;
   both.parts = needed_parts(both, own);
   for (const region_shape& member : region.members) both.parts |= needed_parts(both, member);
-  const std::int64_t together = region_cost(both, in.at).bytes;
+  const std::int64_t together = prices.of(both).bytes;
   if (together > region.bytes + own_bytes) return false;
   for (const dim_map& m : both.maps)
     if (m.dilation > widest_shared_region) return false;
@@ -210,13 +222,14 @@ constexpr void find_halos(const assigned_graph& in, shared_regions& found) {
 constexpr shared_regions find_regions(const assigned_graph& in) {
   shared_regions found;
   found.of_node.assign(in.g.nodes.size(), 0);
+  region_prices prices{in.at};
   for (std::size_t v = 0; v < in.g.nodes.size(); ++v) {
     const node& n = in.node_at(v);
     if (!rules::reads_neighbours(in.g, n)) continue;
     const region_shape own = region_around(in, v);
-    const cost alone = region_cost(own, in.at);
+    const cost alone = prices.of(own);
     for (std::size_t r = 0; r < found.all.size() && found.of_node[v] == 0; ++r)
-      if (found.all[r].operand == n.in[0] && share(in, found.all[r], own, alone.bytes)) found.of_node[v] = r + 1;
+      if (found.all[r].operand == n.in[0] && share(prices, found.all[r], own, alone.bytes)) found.of_node[v] = r + 1;
     if (found.of_node[v] != 0 || costs_too_much(in, v, own, alone)) continue;
     found.all.push_back({n.in[0], own, {own}, alone.bytes});
     found.of_node[v] = found.all.size();
