@@ -237,16 +237,13 @@ struct fused_expression {
   };
 
  private:
-  template <detail::entries_set Set, int Entry>
-  static constexpr bool has = Set == detail::entries_set::all ||
-                              facts.fixed[Entry] == (Set == detail::entries_set::fixed);
-
-  /// Sets the values of some entries, in order. One function for all of them: functions for single entries would take
-  /// most of the time of the compiler.
+  /// Sets the values of some entries, in order. One function for all of them: functions or variables for single entries
+  /// would take most of the time of the compiler, since the name of each has the whole expression.
   template <detail::entries_set Set, int... I>
   [[gnu::always_inline]] CLEAVE_FUNCTION static void compute(frame_type& f, const row_type& r, std::int64_t i,
                                                              std::integer_sequence<int, I...>) {
-    const int each[]{(std::bool_constant<has<Set, I>>::value
+    const int each[]{(std::bool_constant<(Set == detail::entries_set::all ||
+                                          facts.fixed[I] == (Set == detail::entries_set::fixed))>::value
                           ? static_cast<void>(static_cast<cell_at<I>&>(f).value = Nodes::meaning::of(
                                                   r, i, Nodes::a, static_cast<const cell_at<Nodes::x>&>(f).value,
                                                   static_cast<const cell_at<Nodes::y>&>(f).value,
@@ -278,6 +275,12 @@ struct striding<fused_expression<Loads, Nodes...>> {
 
 // From the loops of a step to the operands of one line of its expression.
 
+/// Moves an operand of a line.
+template <class T, class Row>
+CLEAVE_FUNCTION inline void move_load(Row& r, int load, const std::int64_t* offset) {
+  r.at[load] = as<T>(r.at[load]) + offset[load];
+}
+
 /// Lines of an expression: where its operands are at position 0 of the inner loop.
 template <class Expression>
 struct row_maker;
@@ -291,8 +294,6 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   static constexpr int walked = result + 1;
   /// Whether a load strides along the inner loop.
   static constexpr bool strides = expression_type::facts.strides;
-  template <class Node>
-  static constexpr int load_of = Node::role == fused_role::load ? Node::a : 0;
 
   /// The line where all loops begin. `step`: how far each load moves with the inner loop.
   static row_type start(const bound_loops& l, const void* const* from, const std::int64_t* step) {
@@ -307,11 +308,9 @@ struct row_maker<fused_expression<Loads, Nodes...>> {
   }
   /// The line that begins `offset` further along each array, the loads' first.
   CLEAVE_FUNCTION static row_type moved(row_type r, const std::int64_t* offset) {
-    const int each[]{(Nodes::role == fused_role::load
-                          ? static_cast<void>(r.at[load_of<Nodes>] = as<typename Nodes::type>(r.at[load_of<Nodes>]) +
-                                                                     offset[load_of<Nodes>])
-                          : static_cast<void>(0),
-                      0)...};
+    const int each[]{
+        (Nodes::role == fused_role::load ? move_load<typename Nodes::type>(r, Nodes::a, offset) : static_cast<void>(0),
+         0)...};
     static_cast<void>(each);
     for (int k = 0; k < expression_type::indices; ++k) r.index[k] += offset[expression_type::loads + k];
     return r;
