@@ -5,16 +5,17 @@
 // preconditioner is a V-cycle of multigrid. As in HPCG, a coarser grid has every second point in each direction, and
 // the same operator; residuals are injected, and corrections are added at the points of the coarser grid.
 //
-// The smoother differs. HPCG sweeps with symmetric Gauss-Seidel, whose points wait for one another: in each process
-// they come in order, so the result depends on the number of processes. Here a polynomial of Chebyshev in the operator
-// damps the upper part of its spectrum. All points are computed at once, and the iterates have the same bits on every
-// mesh but for the rounding of the inner products. docs/15-performance.md compares the times with those of HPCG.
+// The smoother differs. A polynomial of Chebyshev in the operator damps the upper part of its spectrum. All points are
+// computed at once, and the iterates have the same bits on every mesh but for the rounding of the inner products.
+// docs/15-performance.md compares the times with those of HPCG. `--smoother gauss-seidel` sweeps as HPCG does: the
+// points of a process wait for one another, so the result depends on the number of processes. The sweep is a kernel of
+// this file that gets its neighbours by the plan.
 //
 // An operator of 27 points takes the compiler long, so it is in two plans only. All levels have the same types and
 // share them: a level knows its extents at run time. The dims of a coarser grid need other names where both occur; then
 // one array has both names.
 //
-//   mpirun -n 4 multigrid [--points 64] [--levels 4] [--mesh 1x2x2] [--log multigrid.csv]
+//   mpirun -n 4 multigrid [--points 64] [--levels 4] [--mesh 1x2x2] [--smoother gauss-seidel] [--log multigrid.csv]
 #include "options.hpp"
 #include "progress.hpp"
 
@@ -27,6 +28,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -51,10 +53,12 @@ using Field = cleave::tensor<double, mesh(z / az, y / ay, x / ax)>;
 using Coarse = cleave::tensor<double, mesh(coarse_z / az, coarse_y / ay, coarse_x / ax)>;
 using Number = cleave::tensor<double, mesh()>;
 
+constexpr auto neighbours_of(const value& u) {
+  return stencil::box<1>(u, along(z, stencil::fixed(0)), along(y, stencil::fixed(0)), along(x, stencil::fixed(0)));
+}
 // 26 on the diagonal, -1 for each neighbour; there are none beyond the faces.
 constexpr value applied(const value& u) {
-  const auto around = stencil::box<1>(u, along(z, stencil::fixed(0)), along(y, stencil::fixed(0)),
-                                      along(x, stencil::fixed(0)));
+  const auto around = neighbours_of(u);
   value total = 27 * u;
   for (const int k : {-1, 0, 1})
     for (const int j : {-1, 0, 1})
@@ -79,6 +83,41 @@ constexpr cleave::function spread([](auto u, auto correction) {
   return twice(twice(twice(u + correction, coarse_z, z), coarse_y, y), coarse_x, x);
 });
 
+// A symmetric sweep of Gauss-Seidel in place. One thread computes it, since each point needs those before it.
+struct sweep_in_order {
+  Kokkos::View<double***, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> u;
+  Kokkos::View<const double***, Kokkos::LayoutRight, cleave::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> b;
+
+  CLEAVE_FUNCTION void relax(std::int64_t k, std::int64_t j, std::int64_t i) const {
+    double total = b(k - 1, j - 1, i - 1) - u(k, j, i);
+    for (std::int64_t c = k - 1; c <= k + 1; ++c)
+      for (std::int64_t d = j - 1; d <= j + 1; ++d) total += u(c, d, i - 1) + u(c, d, i) + u(c, d, i + 1);
+    u(k, j, i) = total / 26;
+  }
+  CLEAVE_FUNCTION void operator()(int) const {
+    const auto nz = static_cast<std::int64_t>(b.extent(0)), ny = static_cast<std::int64_t>(b.extent(1)),
+               nx = static_cast<std::int64_t>(b.extent(2));
+    for (std::int64_t k = 1; k <= nz; ++k)
+      for (std::int64_t j = 1; j <= ny; ++j)
+        for (std::int64_t i = 1; i <= nx; ++i) relax(k, j, i);
+    for (std::int64_t k = nz; k >= 1; --k)
+      for (std::int64_t j = ny; j >= 1; --j)
+        for (std::int64_t i = nx; i >= 1; --i) relax(k, j, i);
+  }
+};
+struct symmetric_sweep {
+  static constexpr std::string_view name = "symmetric_sweep";
+  static constexpr int halo = 1;
+  static constexpr bool in_place = true;
+  void operator()(const cleave::local_context&, std::span<const cleave::shard> in, const cleave::shard& u) const {
+    Kokkos::parallel_for("symmetric sweep", Kokkos::RangePolicy<cleave::execution_space, Kokkos::IndexType<int>>(0, 1),
+                         sweep_in_order{u.view<double***>(), in[1].view<const double***>()});
+  }
+};
+constexpr cleave::function swept([](auto u, auto correction, auto b) {
+  return cleave::call<symmetric_sweep>(cleave::whole(), neighbours_of(u + correction), b);
+});
+
 // Conjugate gradients in two halves, with a V-cycle between them.
 constexpr cleave::function direction([](auto u, auto correction, auto r, auto p, auto before) {
   const value preconditioned = u + correction, now = sum(preconditioned * r);
@@ -101,6 +140,7 @@ constexpr std::string_view usage =
     "  --points N       points in each direction, divisible by 2 for each level but the last (64)\n"
     "  --levels N       grids, 1 to 8 (4)\n"
     "  --mesh PxRxC     processes in each direction (as cubic as possible)\n"
+    "  --smoother NAME  chebyshev, or gauss-seidel as in HPCG (chebyshev)\n"
     "  --tolerance T    of the residual, relative to the right-hand side (1e-9)\n"
     "  --iterations N   give up after so many (200)\n"
     "  --log FILE       a CSV file for the residuals\n";
@@ -146,13 +186,31 @@ void v_cycle(std::vector<level>& levels, std::size_t l, const Field& b) {
   at.correct_by(at.residual, again, more);
 }
 
+/// The same with HPCG's smoother.
+void swept_cycle(std::vector<level>& levels, std::size_t l, const Field& b) {
+  level& at = levels[l];
+  at.u = 0.0;
+  at.correction = 0.0;
+  at.correction = swept(at.u, at.correction, b);
+  if (l + 1 == levels.size()) return;
+  at.correct_by(b, 0, 0);
+  level& coarse = levels[l + 1];
+  coarse.coarse_b = injected(at.residual);
+  swept_cycle(levels, l + 1, coarse.b);
+  at.correction = spread(coarse.coarse_u, coarse.coarse_correction);
+  at.u = swept(at.u, at.correction, b);
+  at.correction = 0.0;
+}
+
 /// Floating-point operations of an iteration, as HPCG counts them: 2 for each nonzero of a product with the operator, 2
 /// for each element of an inner product or of an update of a vector, and none for the vectors within a smoother.
-double flops_of_iteration(long n, std::size_t levels) {
+double flops_of_iteration(long n, std::size_t levels, bool sweeps) {
   const auto nonzeros = [](long m) { return std::pow(3.0 * static_cast<double>(m) - 2, 3); };
   double all = 2 * nonzeros(n) + 6 * 2 * std::pow(static_cast<double>(n), 3);
-  // Two until the residual is injected, and two after the correction of the coarser grid; one on the coarsest grid.
-  for (std::size_t l = 0; l < levels; ++l, n /= 2) all += (l + 1 < levels ? 4 : 1) * 2 * nonzeros(n);
+  // Two until the residual is injected, and two after the correction of the coarser grid; one on the coarsest grid. A
+  // symmetric sweep counts as two.
+  const int finer = sweeps ? 5 : 4, coarsest = sweeps ? 2 : 1;
+  for (std::size_t l = 0; l < levels; ++l, n /= 2) all += (l + 1 < levels ? finer : coarsest) * 2 * nonzeros(n);
   return all;
 }
 
@@ -160,8 +218,12 @@ int run(examples::options& given, int ranks, bool speaks) {
   const long points = given.number("--points", 64L), count = given.number("--levels", 4L),
              most = given.number("--iterations", 200L);
   const double tolerance = given.number("--tolerance", 1e-9);
-  const std::string shape = given.text("--mesh"), log = given.text("--log");
+  const std::string shape = given.text("--mesh"), log = given.text("--log"),
+                    smoother = given.text("--smoother", "chebyshev");
   given.done();
+  const bool sweeps = smoother == "gauss-seidel";
+  if (!sweeps && smoother != "chebyshev")
+    throw std::runtime_error("multigrid: --smoother is chebyshev or gauss-seidel");
   std::array<int, 3> sizes{};
   if (shape.empty()) MPI_Dims_create(ranks, 3, sizes.data());
   else {
@@ -202,7 +264,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   examples::progress bar(speaks, most, points * points * points, "points");
   for (; k < most && left > tolerance * first; ++k) {
     const double start = MPI_Wtime();
-    v_cycle(levels, 0, r);
+    sweeps ? swept_cycle(levels, 0, r) : v_cycle(levels, 0, r);
     direction(levels[0].u, levels[0].correction, r, p, product).into(p, product);
     advance(u, r, p, product).into(u, r, size);
     left = size.item();
@@ -222,7 +284,7 @@ int run(examples::options& given, int ranks, bool speaks) {
   if (speaks) {
     std::printf("%ld iterations, residual %.2e, %.3f of it left by each; %.3f ms an iteration\n", k, left / first,
                 std::pow(left / first, 1 / static_cast<double>(std::max(k, 1L))), 1e3 * each);
-    std::printf("rating: %.3f GFLOP/s\n", 1e-9 * flops_of_iteration(points, levels.size()) / each);
+    std::printf("rating: %.3f GFLOP/s\n", 1e-9 * flops_of_iteration(points, levels.size(), sweeps) / each);
     std::printf("error %.2e, at most %.2e allowed: %s\n", off, allowed, right ? "right" : "WRONG");
   }
   return right ? 0 : 1;
