@@ -224,6 +224,21 @@ TEST(Search, StartsWithTheLongerOfTwoListsOfAContractedDim) {
   EXPECT_EQ(s.a.chosen.at[s.node_of(op::dot)].over.sharded(), axis_bit(0) | axis_bit(1));
 }
 
+// Several fields are often shifted along the same maps: these exchanges have one price.
+TEST(Search, ExchangesAlongEqualMapsArePricedOnce) {
+  recorder in(layout_named({}).mesh);
+  const spec where = layout_named({{batch, x}, {embed, ""}});
+  const value u = in.input(element::f32, where), v = in.input(element::f32, where);
+  in.output(roll(u, batch, 1) * roll(v, batch, 1) + roll(u, batch, 2), element::f32, where);
+  search s(simplify(in.take()));
+  std::vector<std::uint32_t> kinds;
+  for (std::size_t n = 0; n < s.m.count; ++n)
+    if (s.g.nodes[n].code == op::roll) kinds.push_back(s.m.exchange_kind.at[n]);
+  std::sort(kinds.begin(), kinds.end());
+  ASSERT_EQ(kinds.size(), 3u);
+  EXPECT_EQ(std::unique(kinds.begin(), kinds.end()) - kinds.begin(), 2);
+}
+
 // What an exchange moves counts as often as its loop runs.
 TEST(Search, PricesOfExchangesCountIterations) {
   recorder in(layout_named({}).mesh);
