@@ -35,6 +35,14 @@ struct flat_list {
   }
 };
 
+template <class Kind>
+constexpr std::uint32_t position_in(indexed_vector<Kind>& all, const Kind& own) {
+  std::uint32_t k = 0;
+  while (k < all.size() && !(all.at[k] == own)) ++k;
+  if (k == all.size()) all.push_back(own);
+  return k;
+}
+
 /// The prices of taking values from one layout to another. The same prices come up in every layer, so each is computed
 /// once. Values of equal extents and element sizes are of one kind, whatever the names of their dims.
 class reshard_cache {
@@ -108,13 +116,6 @@ class reshard_cache {
     indexed_vector<tensor_type> taken{};
     friend constexpr bool operator==(const exchange_kind&, const exchange_kind&) = default;
   };
-  template <class Kind>
-  static constexpr std::uint32_t position_in(indexed_vector<Kind>& all, const Kind& own) {
-    std::uint32_t k = 0;
-    while (k < all.size() && !(all.at[k] == own)) ++k;
-    if (k == all.size()) all.push_back(own);
-    return k;
-  }
   struct known {
     std::uint64_t from, to;
     double score;
