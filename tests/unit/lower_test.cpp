@@ -1129,8 +1129,8 @@ TEST(Lower, ExchangesOfWholeValuesShareMessagesForOneReader) {
   enum class case_of { one_reader, two_readers, no_work };
   for (case_of c : {case_of::one_reader, case_of::two_readers, case_of::no_work}) {
     lowered l;
-    const value u = exp(l.input({{batch, x}, {embed, ""}})), v = exp(l.input({{batch, x}, {embed, ""}}));
-    const value w = l.input({{embed, ""}, {hidden, ""}});
+    const value u = exp(l.input({{batch, x}, {embed, y}})), v = exp(l.input({{batch, x}, {embed, y}}));
+    const value w = l.input({{embed, y}, {hidden, ""}});
     const value turned = flip(u, batch), other = flip(v, batch);
     const value product = c == case_of::no_work ? u : dot(u, w, embed);
     const value first = sum(turned * u + (c == case_of::two_readers ? u : other * v), embed);

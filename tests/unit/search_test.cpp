@@ -7,6 +7,7 @@
 #include <cleave/expr/loops.hpp>
 #include <cleave/expr/movement.hpp>
 #include <cleave/expr/reductions.hpp>
+#include <cleave/expr/sort.hpp>
 #include <cleave/plan/plan.hpp>
 
 #include <gtest/gtest.h>
@@ -98,6 +99,26 @@ TEST(Search, ReadersOfACopyFindOtherWays) {
     // Far from the 100 MB of the large operand.
     EXPECT_LE(planned_bytes(g, policy::time()), planned_bytes(g, policy::bytes_first(1)) * 102 / 100);
   }
+}
+
+/// A rename is its operand under other names: results that need the same layout of both share one move.
+TEST(Search, CopiesOfAValueServeItsOtherNames) {
+  const dim_ref other{"other", 256};
+  recorder in(layout_named({}).mesh);
+  const value v = in.input(element::f32, layout_named({{batch, x}, {embed, ""}})), renamed = rename(v, batch, other);
+  in.output(v, element::f32, layout_named({{batch, ""}, {embed, x}}));
+  in.output(renamed, element::f32, layout_named({{other, ""}, {embed, x}}));
+  in.output(sin(renamed), element::f32, layout_named({{other, x}, {embed, ""}}));
+  EXPECT_EQ(planned_bytes(in.take(), policy::bytes_first(1)), 256 * 64 * 4 * 3 / 16);
+}
+
+/// A look-up takes rows from the copy of its table that a sort needs: no row is fetched, no sum is reduced.
+TEST(Search, FetchedElementsComeFromCopiesOfOtherReaders) {
+  const dim_ref few{"few", 24}, each{"each", 12};
+  recorder in(layout_named({}).mesh);
+  const value v = in.input(element::i32, layout_named({{few, x}, {each, ""}}));
+  in.output(take_along(v, argsort(v, few), few), element::i32, layout_named({{few, ""}, {each, ""}}));
+  EXPECT_EQ(planned_bytes(in.take(), policy::bytes_first(0)), 24 * 12 * 4 * 3 / 4);
 }
 
 /// A weighted sum of rows of a table whose rows are sharded: each device sums the rows that it has, which is a partial

@@ -111,6 +111,13 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     strategy bare;
     project(m, v, k, own, bare);
     if (!bare.divides_like(s)) add_with_forwarding(m, a, v, bare, list);
+    // Elements that are fetched may be taken from a copy that another reader needs.
+    const std::size_t copies = (t & fetches_operands) == 0 ? 0 : find_copies(m, a, u, own);
+    for (std::size_t i = 0; i < copies; ++i) {
+      strategy taken;
+      project(m, v, k, a.copies.at[i], taken);
+      if (valid(m, v, taken)) list.push_back(taken);
+    }
   }
   const auto wanted = [&](layout l) {
     strategy s = a.chosen.at[v];

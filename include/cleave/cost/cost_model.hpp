@@ -105,7 +105,7 @@ struct cost_model {
     make_edges();
     for (std::size_t v = 0; v < count; ++v) describe(v);
     for (std::size_t v = 0; v < count; ++v)
-      if ((traits.at[v] & (may_be_transparent | follows_others)) != 0)
+      if ((traits.at[v] & (may_be_transparent | follows_others)) != 0 && !renames(nodes[v].code))
         for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
           traits.at[operand.at[slot]] |= leads | ((traits.at[v] & may_be_transparent) != 0 ? read_through : 0u);
     make_outputs();
@@ -134,6 +134,7 @@ struct cost_model {
         made &= traits.at[operand.at[slot]];
       if (made != 0) t |= uniform | rematerialised | fixed_strategy;
     }
+    if (renames(n.code)) t |= traits.at[operand.at[first_slot.at[v]]] & rematerialised;
     kind.at[v] = cache.kind_of(n.type);
     if (rules(v).remembered) exchange_kind.at[v] = cache.kind_of_exchange(g, n);
     own_fingerprint.at[v] = fixed_fingerprint(n);
@@ -171,7 +172,8 @@ struct cost_model {
     for (std::size_t v = 0; v < count; ++v) {
       first_slot.at[v] = slots;
       slots += nodes[v].arity;
-      for (int k = 0; k < nodes[v].arity; ++k) ++first_edge.at[nodes[v].in[k] + 1u];
+      for (int k = 0; k < nodes[v].arity && !renames(nodes[v].code); ++k)
+        ++first_edge.at[named_by(nodes[v].in[k]) + 1u];
     }
     first_slot.at[count] = slots;
     operand.assign(slots, no_node);
@@ -189,11 +191,13 @@ struct cost_model {
     indexed_vector<std::uint32_t> next(first_edge);
     for (std::size_t v = 0; v < count; ++v)
       for (std::uint32_t k = 0; k < nodes[v].arity; ++k) {
-        const node_id u = nodes[v].in[k];
+        const node_id u = named_by(nodes[v].in[k]);
         const std::uint32_t slot = first_slot.at[v] + k;
         operand.at[slot] = u;
-        edge_of.at[slot] = next[u];
-        edges.at[next[u]++] = {narrowed(v), narrowed(k), slot};
+        // The edges of renames come after those of all values.
+        std::uint32_t& e = next[renames(nodes[v].code) ? count : u];
+        edge_of.at[slot] = e;
+        edges.at[e++] = {narrowed(v), narrowed(k), slot};
       }
     if (g.loops.empty()) return;
     for (std::size_t v = 0; v < count; ++v) {
@@ -202,18 +206,23 @@ struct cost_model {
     }
   }
 
+  /// The value that a rename, or several in a row, give other names.
+  constexpr node_id named_by(node_id u) const {
+    while (renames(nodes[u].code)) u = nodes[u].in.items[0];
+    return u;
+  }
+
   constexpr void make_outputs() {
     last_output.assign(count, 0);
     other_output.assign(g.outputs.size(), 0);
     asked.assign(g.outputs.size(), layout{});
     for (std::size_t r = 0; r < g.outputs.size(); ++r) {
-      const node_id v = g.outputs[r];
-      other_output.at[r] = last_output.at[v];
-      last_output.at[v] = static_cast<std::uint32_t>(r + 1);
+      const tensor_type& type = node_at(g.outputs[r]).type;
+      const node_id v = named_by(g.outputs[r]);
+      other_output.at[r] = std::exchange(last_output.at[v], static_cast<std::uint32_t>(r + 1));
       const layout& wanted = g.output_layouts[r];
       asked.at[r].set_partial(wanted.unreduced(), wanted.combine());
-      for (int i = 0; i < node_at(v).type.rank; ++i)
-        asked.at[r].set(i, wanted[g.output_types[r].find(node_at(v).type[i])]);
+      for (int i = 0; i < type.rank; ++i) asked.at[r].set(i, wanted[g.output_types[r].find(type[i])]);
     }
     most_copies += g.outputs.size();
   }

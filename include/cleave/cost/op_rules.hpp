@@ -67,7 +67,7 @@ enum node_trait : std::uint32_t {
   has_flops = 1u << 4,
   /// The step of the node moves data itself.
   moves_data = 1u << 5,
-  /// Its result is its operand: always (the value after a loop), or unless that is partial (a barrier).
+  /// Its result is its operand: always (the value after a loop, other names), or unless that is partial (a barrier).
   transparent = 1u << 6,
   transparent_if_whole = 1u << 7,
   /// Its layout follows from others': a slice of a stack, and the next value of a carry.

@@ -24,6 +24,8 @@ enum class op : std::uint8_t {
 
 /// Names for a value that already exists: removed before planning.
 constexpr bool is_alias(op code) { return code == op::identity || code == op::stop_gradient; }
+/// Gives its operand under other names of its dims, position by position.
+constexpr bool renames(op code) { return code == op::rename; }
 /// Pins dims of a value to a layout.
 constexpr bool constrains(op code) { return code == op::constrain; }
 /// Takes a value out of a loop. Only such a node may read a value that is inside.

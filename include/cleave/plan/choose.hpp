@@ -44,7 +44,7 @@ constexpr verdict find_tie(const cost_model& m, assignment& a, fingerprints& f) 
     static_vector<strategy, max_arity> ways;
     bool follows = false;
     for (int k = 0; k < n.arity; ++k) {
-      const std::size_t u = n.in[k];
+      const std::size_t u = m.operand.at[m.first_slot.at[v] + as_size(k)];
       const layout own = a.chosen.at[u].out;
       if (own.used() == 0 || own.is_partial() || m.node_at(u).type.rank != n.type.rank) continue;
       if (!written_by_user(m, u, m.limits.written_through)) continue;

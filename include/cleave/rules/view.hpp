@@ -227,9 +227,6 @@ constexpr view_parts parts_of_view(const graph& g, const node& n, axis_list whol
   return {{}, {}, whole.empty()};
 }
 
-/// Whether a view makes two dims of one, or one of two.
-constexpr bool regroups_dims(const node& n) { return n.code == op::merge || n.code == op::split; }
-
 /// The same elements under other dims. The major part of a split or merged dim carries the whole dim's factor; blocks
 /// of the minor part follow from it.
 constexpr void factors_of_view(const graph& g, const node& n, factor_list& list) {
@@ -251,7 +248,9 @@ constexpr void factors_of_view(const graph& g, const node& n, factor_list& list)
   }
 }
 
-constexpr std::uint32_t traits_of_view(const node& n) { return regroups_dims(n) ? planner::regroups : 0u; }
+constexpr std::uint32_t traits_of_view(const node& n) {
+  return renames(n.code) ? planner::transparent | planner::fixed_strategy : std::uint32_t{planner::regroups};
+}
 
 inline constexpr op_rules view{
     .what = op_class::view,

@@ -75,6 +75,13 @@ constexpr std::size_t value_in(const assigned_graph& in, partitioned& p, node_id
     // Every device can make the whole value; as a partial one it is masked like any other.
     return want.unreduced() == 0 ? whole : add_version(p, moved_from(v, whole, {kind::mask, want.unreduced(), want}));
   }
+  if (renames(in.node_at(u).code)) {
+    v.origin = origin::rename;
+    v.where = want;
+    v.arity = 1;
+    v.in[0] = value_in(in, p, in.node_at(u).in[0], want);
+    return add_version(p, v);
+  }
   for (const auto& [node, where] : in.copies) {
     if (node == u && where == want) break;
     if (node == u) value_in(in, p, u, where);
@@ -193,7 +200,7 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vect
     return;
   }
   for (std::size_t k = 0; k < n.arity; ++k) {
-    const layout want = required(n, in.factors[v], in.chosen[v], static_cast<int>(k));
+    const layout want = renames(n.code) ? made.where : required(n, in.factors[v], in.chosen[v], static_cast<int>(k));
     const std::size_t around = n.halos == 0 ? none : region_of_kernel(in, p, regions, v, k, want);
     made.in[k] = around != none ? around : value_in(in, p, n.in[k], want);
   }

@@ -39,6 +39,47 @@ constexpr bool keep_if_cheaper(const cost_model& m, assignment& a, double& best,
   return cheaper;
 }
 
+/// How far a forced layout change propagates: to the readers that agreed with the old layout, as after any change, or
+/// to all nodes downstream.
+enum class led : std::uint8_t { readers, all };
+
+/// The carried value that a node sets for the next iteration; none: no_node.
+constexpr std::size_t carried_on_by(const cost_model& m, std::size_t v) {
+  const node& n = m.node_at(v);
+  return n.arity == 2 && m.next_of.at[n.in[1]] == v ? n.in[1] : no_node;
+}
+
+/// Lets all readers of a value take it in one layout, and lets their followers follow.
+constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who);
+/// Gives a node a strategy, and lets all downstream nodes follow.
+constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
+  set_strategy(m, a, v, s);
+  if (s.out.is_partial()) return;
+  lead_readers(m, a, v, s.out, led::all);
+  if (const std::size_t after = after_loop(m, v); after != no_node) lead_readers(m, a, after, s.out, led::all);
+}
+/// The same for one reader.
+constexpr void lead_reader(const cost_model& m, assignment& a, std::uint32_t e, layout l, led who) {
+  std::size_t w = m.edges.at[e].to;
+  if ((m.traits.at[w] & transparent) != 0) lead_readers(m, a, w, l, who);
+  // A carried value is in the layout of its next value.
+  const std::size_t carried = who == led::all && m.edges.at[e].number == 0 ? carried_on_by(m, w) : no_node;
+  if (carried != no_node) w = carried;
+  if (a.changed_in.at[w] == a.round || is_fixed(m, a, w) || a.undo.count >= m.limits.led_at_most) return;
+  strategy next = a.chosen.at[w];
+  if (carried != no_node) shard_result(m, w, l, next);
+  else project(m, w, m.edges.at[e].number, l, next);
+  next.forwarded = 0;
+  next.partial_operands = 0;
+  derive_unreduced(m.node_at(w), next);
+  if (next == a.chosen.at[w] || !valid(m, w, next)) return;
+  if (who == led::all) lead_all(m, a, w, next);
+  else ripple(m, a, w, next, false);
+}
+constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who) {
+  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) lead_reader(m, a, e, l, who);
+}
+
 /// Lets every device compute all of the values that are made of constants and indices alone, if some of them move and
 /// that is cheaper.
 constexpr void compute_everywhere(const cost_model& m, assignment& a) {
@@ -116,19 +157,6 @@ constexpr bool gather_pays(const cost_model& m, assignment& a, std::size_t v, do
   return later > once;
 }
 
-/// Lets the readers of a value take it gathered.
-constexpr void gather_for_readers(const cost_model& m, assignment& a, std::size_t v) {
-  const layout gathered{produced(m, a, v).word & ~layout::dims_mask};
-  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
-    const std::size_t w = m.edges.at[e].to;
-    if ((m.traits.at[w] & elementwise_op) == 0) continue;
-    strategy next = a.chosen.at[w];
-    project(m, w, m.edges.at[e].number, gathered, next);
-    derive_unreduced(m.node_at(w), next);
-    if (a.changed_in.at[w] != a.round && valid(m, w, next)) ripple(m, a, w, next, false);
-  }
-}
-
 /// Gathers values before several ops that read them, improves the rest around that, and keeps changes that make the
 /// total cheaper.
 constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f) {
@@ -144,7 +172,7 @@ constexpr void gather_early(const cost_model& m, assignment& a, fingerprints& f)
     if (best == 0) best = total_price(m, a);
     const bool kept = keep_if_cheaper(m, a, best, [&] {
       begin_change(a);
-      gather_for_readers(m, a, v);
+      lead_readers(m, a, v, layout{}, led::readers);
       // Only nodes nearby can gain by it: sweeps of all nodes take most of the time that planning takes.
       near.clear();
       for (std::size_t i = 0; i < a.undo.count; ++i) {

@@ -120,7 +120,7 @@ constexpr bool reduce_earlier(const cost_model& m, assignment& a, fingerprints& 
     const node& n = m.node_at(w);
     strategy whole = a.chosen.at[w];
     for (int k = 0; k < n.arity; ++k) {
-      const std::size_t u = n.in[k];
+      const std::size_t u = m.operand.at[m.first_slot.at[w] + as_size(k)];
       if (found == search_limits::partial_chain) break;
       if ((whole.partial_operands >> k & 1) != 0 && a.chosen.at[u].forwarded != 0 && !is_fixed(m, a, u))
         through[found++] = u;

@@ -3,28 +3,24 @@
 #pragma once
 
 #include <cleave/plan/search/forced.hpp>
-#include <cleave/plan/search/improve.hpp>
-#include <cleave/rules/view.hpp>
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// Tries to compute a node from the operands that it takes sliced, in their layout before the slice, and its followers
-/// with it. Nothing is tried if that would repeat more work than the policy allows.
-constexpr bool take_unsliced(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
-  const std::uint32_t first = m.first_slot.at[v];
-  for (std::uint32_t slot = first; slot < m.first_slot.at[v + 1]; ++slot) {
-    const std::size_t u = m.operand.at[slot];
-    if ((m.traits.at[u] & rematerialised) != 0) continue;
-    const layout need = a.need.at[m.edge_of.at[slot]], own = produced(m, a, u);
-    if (need.word == own.word || own.is_partial() || reshard_price(m, u, own, need) > 0) continue;
-    a.candidates.clear();
-    strategy s = a.chosen.at[v];
-    project(m, v, static_cast<int>(slot - first), own, s);
-    add_with_forwarding(m, a, v, s, a.candidates);
-    for (std::size_t i = 0; i < a.candidates.size(); ++i) {
-      const strategy next = a.candidates[i];
-      if (!repeats_too_much(m, a, v, next) && try_change(m, a, f, v, next, followers::cheap)) return true;
-    }
+/// Lets readers take a value in its own layout, with their followers: each that takes it sliced, then all of them. A
+/// value that the user moves is made as its readers take it, see compute_as_read.
+constexpr bool read_unmoved(const cost_model& m, assignment& a, fingerprints& f, std::size_t v) {
+  const layout own = produced(m, a, v);
+  if ((m.traits.at[v] & rematerialised) != 0 || own.is_partial() ||
+      rules::annotation_of(m.node_at(v)) == rules::annotation::moved_layout || find_copies(m, a, v, own) == 0)
+    return false;
+  const std::uint32_t end = m.first_edge.at[v + 1];
+  for (std::uint32_t e = m.first_edge.at[v]; e <= end; ++e) {
+    if (e != end && (a.need.at[e].word == own.word || reshard_price(m, v, own, a.need.at[e]) > 0)) continue;
+    begin_change(a);
+    if (e != end) lead_reader(m, a, e, own, led::readers);
+    else lead_readers(m, a, v, own, led::readers);
+    if (accept_if_cheaper(m, a, f)) return true;
+    take_back(m, a);
   }
   return false;
 }
@@ -103,8 +99,9 @@ constexpr bool slice_later(const cost_model& m, assignment& a, fingerprints& f) 
   for (std::size_t v = m.count; v-- > 0;) {
     if (a.price.at[v] > 0) left.at[v] = m.limits.slices_above;
     if (left.at[v] == 0) continue;
+    changed = read_unmoved(m, a, f, v) || changed;
     // A value that is moved after a loop comes through the value that the loop carries, which has no choice.
-    if (!is_fixed(m, a, v)) changed = take_unsliced(m, a, f, v) || carry_unsliced(m, a, f, v) || changed;
+    if (!is_fixed(m, a, v)) changed = carry_unsliced(m, a, f, v) || changed;
     else if ((m.traits.at[v] & follows_others) == 0 && !is_transparent(m, a, v)) continue;
     if ((m.traits.at[v] & contracting) != 0) continue;
     for (std::uint32_t slot = m.first_slot.at[v]; slot < m.first_slot.at[v + 1]; ++slot)

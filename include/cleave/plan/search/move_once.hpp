@@ -6,45 +6,6 @@
 
 namespace cleave { inline namespace v0 { namespace planner {
 
-/// How far a forced layout change propagates: to the readers that agreed with the old layout, as after any change, or
-/// to all nodes downstream.
-enum class led : std::uint8_t { readers, all };
-
-/// The carried value that a node sets for the next iteration; none: no_node.
-constexpr std::size_t carried_on_by(const cost_model& m, std::size_t v) {
-  const node& n = m.node_at(v);
-  return n.arity == 2 && m.next_of.at[n.in[1]] == v ? n.in[1] : no_node;
-}
-
-/// Lets all readers of a value take it in one layout, and lets their followers follow.
-constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who);
-/// Gives a node a strategy, and lets all downstream nodes follow.
-constexpr void lead_all(const cost_model& m, assignment& a, std::size_t v, const strategy& s) {
-  set_strategy(m, a, v, s);
-  if (s.out.is_partial()) return;
-  lead_readers(m, a, v, s.out, led::all);
-  if (const std::size_t after = after_loop(m, v); after != no_node) lead_readers(m, a, after, s.out, led::all);
-}
-constexpr void lead_readers(const cost_model& m, assignment& a, std::size_t v, layout l, led who) {
-  for (std::uint32_t e = m.first_edge.at[v]; e < m.first_edge.at[v + 1]; ++e) {
-    std::size_t w = m.edges.at[e].to;
-    if ((m.traits.at[w] & transparent) != 0) lead_readers(m, a, w, l, who);
-    // A carried value is in the layout of its next value.
-    const std::size_t carried = who == led::all && m.edges.at[e].number == 0 ? carried_on_by(m, w) : no_node;
-    if (carried != no_node) w = carried;
-    if (a.changed_in.at[w] == a.round || is_fixed(m, a, w) || a.undo.count >= m.limits.led_at_most) continue;
-    strategy next = a.chosen.at[w];
-    if (carried != no_node) shard_result(m, w, l, next);
-    else project(m, w, m.edges.at[e].number, l, next);
-    next.forwarded = 0;
-    next.partial_operands = 0;
-    derive_unreduced(m.node_at(w), next);
-    if (next == a.chosen.at[w] || !valid(m, w, next)) continue;
-    if (who == led::all) lead_all(m, a, w, next);
-    else ripple(m, a, w, next, false);
-  }
-}
-
 /// The current cost of copies of a value, of the nodes downstream, and of the values combined with those: about
 /// the most that a change there can save. Nodes count once.
 constexpr double moved_downstream(const cost_model& m, assignment& a, std::size_t v) {

@@ -104,7 +104,7 @@ constexpr double reduced_elements(const cost_model& m, std::size_t v) {
 constexpr void forward_into(const cost_model& m, assignment& a, std::size_t v, double least, int depth) {
   const node& n = m.node_at(v);
   for (int k = 0; k < n.arity && !a.chosen.at[v].out.is_partial(); ++k) {
-    const std::size_t operand = n.in[k];
+    const std::size_t operand = m.operand.at[m.first_slot.at[v] + as_size(k)];
     const bool only_here = m.first_edge.at[operand + 1] - m.first_edge.at[operand] == 1;
     if (depth > 1 && only_here && (rules::stacks(m.node_at(operand)) || (m.traits.at[operand] & is_linear) != 0))
       forward_into(m, a, operand, least, depth - 1);
