@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cleave/plan/search/forced.hpp>
+#include <cleave/rules/view.hpp>
 
 namespace cleave { inline namespace v0 { namespace planner {
 
