@@ -102,7 +102,7 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
   const std::uint32_t t = m.traits.at[v];
   list.clear();
   for (int k = 0; k < n.arity; ++k) {
-    const std::size_t u = n.in[k];
+    const std::size_t u = m.operand.at[m.first_slot.at[v] + as_size(k)];
     if ((m.traits.at[u] & rematerialised) != 0) continue;
     const layout own = produced(m, a, u);
     strategy s = a.chosen.at[v];

@@ -51,7 +51,8 @@ constexpr std::uint64_t fixed_fingerprint(const node& n) {
 
 /// A graph with all that its price depends on except the strategies: immutable during the search, but for
 /// exchange_views, which makes another operation of a node. Flat arrays by node, by operand ("slot": those of node v
-/// begin at first_slot[v]) and by reader ("edge": those of value v begin at first_edge[v]).
+/// begin at first_slot[v]) and by reader ("edge": those of value v begin at first_edge[v]). A rename has no readers: an
+/// operand that is one is the value that it renames.
 struct cost_model {
   const graph& g;
   /// The nodes of the graph, without a call.
@@ -130,8 +131,7 @@ struct cost_model {
     std::uint32_t t = traits_of(n) | (traits.at[v] & (read_through | leads));
     if ((t & elementwise_op) != 0 && n.pinned == 0) {
       std::uint32_t made = n.arity == 0 ? 0u : std::uint32_t{uniform};
-      for (std::uint32_t slot = first_slot.at[v]; slot < first_slot.at[v + 1]; ++slot)
-        made &= traits.at[operand.at[slot]];
+      for (int k = 0; k < n.arity; ++k) made &= traits.at[n.in.items[k]];
       if (made != 0) t |= uniform | rematerialised | fixed_strategy;
     }
     if (renames(n.code)) t |= traits.at[operand.at[first_slot.at[v]]] & rematerialised;

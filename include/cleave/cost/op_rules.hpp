@@ -89,14 +89,14 @@ enum node_trait : std::uint32_t {
   reduces = 1u << 15,
   /// Forwards partial sums of some operands.
   is_linear = 1u << 16,
-  /// Some reader is transparent.
+  /// Some reader is transparent, other than a rename.
   read_through = 1u << 17,
   begins_loop = 1u << 18,
   /// Products may follow a change of it.
   leads_products = 1u << 19,
   /// A merge or a split of dims, which may become an exchange of elements.
   regroups = 1u << 20,
-  /// Some reader follows it whatever happens: is transparent or has no choice.
+  /// Some reader follows it whatever happens: is transparent, other than a rename, or has no choice.
   leads = 1u << 21,
   /// Has no choice until the search looks further: a slice of a stack or another value from outside that a loop reads,
   /// which may be moved before.

@@ -87,7 +87,7 @@ class reshard_cache {
     return position_in(exchange_kinds_, own);
   }
 
-  /// The same for exchanges of a kind, by the axes on both sides; -1 if it is not known yet.
+  /// The price of an exchange of a kind, by the axes on both sides; -1 if it is not known yet.
   constexpr double* exchange(std::uint32_t kind, const strategy& s) {
     if (kind >= exchange_heads_.size()) exchange_heads_.resize(exchange_kinds_.size(), 0);
     std::uint32_t& head = exchange_heads_.at[kind];

@@ -225,9 +225,10 @@ constexpr void offer_where_wanted(const planner::cost_model& m, planner::assignm
 constexpr bool is_there_already(const planner::cost_model& m, const planner::assignment& a, std::size_t v, int k,
                                 layout need) {
   const node& n = m.node_at(v);
-  const node_id u = n.in[k];
+  const node_id* const operands = m.operand.at + m.first_slot.at[v];
+  const node_id u = operands[k];
   for (int other = 0; other < n.arity; ++other)
-    if (other != k && n.in[other] == u) return true;
+    if (other != k && operands[other] == u) return true;
   for (std::uint32_t e = m.first_edge.at[u]; e < m.first_edge.at[u + 1]; ++e)
     if (m.edges.at[e].to != v && planner::needed(m, a, m.edges.at[e]).word == need.word) return true;
   for (std::uint32_t result = m.last_output.at[u]; result != 0; result = m.other_output.at[result - 1])

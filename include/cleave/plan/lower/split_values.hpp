@@ -183,6 +183,8 @@ constexpr void split_loop(const assigned_graph& in, partitioned& p, partitioned_
 constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vector<std::size_t>& regions,
                           std::size_t v) {
   const node& n = in.node_at(v);
+  // A rename is made for its readers, from its operand in the layout that they need.
+  if (renames(n.code)) return;
   if (n.arity == 0 || p.made.at[n.in.items[0]] == availability::uniform) {
     p.made.at[v] = availability_of(p.made.at, n);
     if (p.made.at[v] != availability::once) return;
@@ -200,7 +202,7 @@ constexpr void split_node(const assigned_graph& in, partitioned& p, indexed_vect
     return;
   }
   for (std::size_t k = 0; k < n.arity; ++k) {
-    const layout want = renames(n.code) ? made.where : required(n, in.factors[v], in.chosen[v], static_cast<int>(k));
+    const layout want = required(n, in.factors[v], in.chosen[v], static_cast<int>(k));
     const std::size_t around = n.halos == 0 ? none : region_of_kernel(in, p, regions, v, k, want);
     made.in[k] = around != none ? around : value_in(in, p, n.in[k], want);
   }
