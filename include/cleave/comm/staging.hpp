@@ -7,11 +7,10 @@
 #include <cleave/program/exchange_spec.hpp>
 #include <cleave/storage/memory.hpp>
 
-#include <mpi-ext.h>
-
 #include <string_view>
 
 #if defined(OPEN_MPI) && OPEN_MPI && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
 #endif
 
 namespace cleave { inline namespace v0 { namespace comm {
