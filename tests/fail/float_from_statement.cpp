@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // needs: runtime
-// expect: "a statement computes nothing before it is assigned" statement_as_number float_from_statement.cpp:@here
+// expect: float_from_statement.cpp:@here float
+// of: the compiler
 // fix: Assign it first: `Number s(sum(x)); return s.item();`
 #include "names.hpp"
 

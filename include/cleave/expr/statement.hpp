@@ -84,7 +84,7 @@ struct [[nodiscard("a statement computes nothing before it is assigned: y = f(x)
   /// A mistake: a condition or a number is asked of a statement. Fault: statement_as_number.
   template <class T>
     requires std::is_arithmetic_v<T>
-  operator T() const {
+  explicit operator T() const {
     return say(rejection<fault::statement_as_number, T>), T{};
   }
   /// The same mistake.

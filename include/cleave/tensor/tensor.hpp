@@ -29,6 +29,14 @@ template <class T, auto Layout>
 class tensor;
 
 namespace detail {
+
+/// In place of an iterator, from functions that are mistakes: it has all that a loop needs, and no concept of iterators.
+template <class T>
+struct no_iterator {
+  T& operator*() const { return *static_cast<T*>(nullptr); }
+  void operator++() {}
+  bool operator!=(const no_iterator&) const { return false; }
+};
 template <class T, class Sharding>
 struct tensor_of_sharding {
   using type = tensor<T, Sharding{}>;
@@ -252,13 +260,13 @@ class tensor {
   T& operator[](const I&) const {
     return say(rejection<fault::tensor_indexed, tensor, I>), *data();
   }
-  /// As operator[].
+  /// As operator[]. The result is no iterator, so that overloads for ranges do not take tensors.
   template <class Once = void>
-  T* begin() const {
-    return say(rejection<fault::tensor_indexed, tensor, Once>), data();
+  detail::no_iterator<T> begin() const {
+    return say(rejection<fault::tensor_indexed, tensor, Once>), detail::no_iterator<T>{};
   }
   /// As operator[].
-  T* end() const { return data(); }
+  detail::no_iterator<T> end() const { return {}; }
   /// As operator[].
   template <class... I>
   T& operator()(const I&...) const {
