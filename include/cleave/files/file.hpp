@@ -90,7 +90,7 @@ class file {
       const auto done = called(file_call::write, path_, [&] { return ::pwrite(handle_, next, portion(bytes), at); });
       if (done == 0) raise<file_error>(wording::file_not_written(path_, "no byte was written"));
 #if defined(SYNC_FILE_RANGE_WRITE)
-      // The disk begins with long runs at once, so that `sync` waits for less. A failure of this hint is one of `sync`.
+      // The disk begins with long runs at once, so that `sync` waits for less. If this hint fails, `sync` reports it.
       if (done >= 1 << 20) static_cast<void>(::sync_file_range(handle_, at, done, SYNC_FILE_RANGE_WRITE));
 #endif
       next += done, at += done, bytes -= done;

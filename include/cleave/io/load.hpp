@@ -44,6 +44,13 @@ inline std::string listed(const std::vector<std::string>& names) {
   return names.size() > 5 ? text + " and " + std::to_string(names.size() - 5) + " more" : text;
 }
 
+/// The dims of a stack, as in the words of a rule.
+inline std::string spaced(const std::vector<std::string>& dims) {
+  std::string text;
+  for (const std::string& dim : dims) text.append(text.empty() ? "" : " ").append(dim);
+  return text;
+}
+
 /// The arrays of the members, and the parts that a rank reads. Every rank finds the same mistakes.
 class loading {
  public:
@@ -166,7 +173,7 @@ class loading {
   }
   /// Finds the stacks of an entry. Without them, or if other dims differ, axes are compared one by one.
   void restack(entry& e) const {
-    if (dim_stacks_.empty() || e.source.gives_axes()) return;
+    if (dim_stacks_.empty() || e.source.gives_axes() || e.source.stacked() >= 0) return;
     const member& m = members_[e.member];
     const auto position = [](const auto& dims, const std::string& dim) {
       return as_size(std::find(dims.begin(), dims.end(), dim) - dims.begin());
@@ -177,6 +184,12 @@ class loading {
     std::vector<bool> numbers(axes.size());
     for (const std::vector<std::string>& dims : dim_stacks_) {
       numbering& n = stacks.emplace_back();
+      // Extents that did not change are compared one by one.
+      if (std::all_of(dims.begin(), dims.end(), [&](const std::string& dim) {
+            const std::size_t from = position(e.array->dims, dim), to = position(m.dims, dim);
+            return from < axes.size() && to < m.dims.size() && e.array->extents[from] == m.extents[as_int(to)];
+          }))
+        continue;
       for (const std::string& dim : dims) {
         if (const std::size_t at = position(e.array->dims, dim); at < axes.size())
           n.stored.push_back({at, e.array->extents[at]}), numbers[at] = true;
@@ -238,7 +251,7 @@ class loading {
     for (std::size_t s = 0; s < e.stacks.size(); ++s)
       if (const std::int64_t got = numbering::count(e.stacks[s].stored), n = numbering::count(e.stacks[s].wanted);
           got != n)
-        raise<shape_error>(wording::array_extent(from_.path, a.name, m.name, listed(dim_stacks_[s]), n, got));
+        raise<shape_error>(wording::array_extent(from_.path, a.name, m.name, spaced(dim_stacks_[s]), n, got));
     for (std::size_t d = 0; d < e.axes.size(); ++d)
       if (!e.axes[d].empty() && e.source.extent(e.axes[d]) != a.extents[d])
         raise<shape_error>(wording::array_extent(from_.path, a.name, m.name, e.source.words(e.axes[d]),
