@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Cleave authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A language model of bytes, trained on any text and then asked to go on with a prompt. The model is written once
+// A language model of bytes, trained on any text, which then continues a prompt. The model is written once
 // (decoder.hpp); how it is sharded over the processes is one of seven tables, chosen per run: tensor or sequence
 // parallel, over both axes, FSDP, ZeRO-1, a pipeline or a ring. For the same seed all of them, on any mesh, go through
 // the same losses but for rounding: parameters and windows follow from the seed alone. With checkpoints a run continues
@@ -51,7 +51,7 @@ constexpr std::string_view usage =
     "  --until N          ends after so many of the steps, to be continued (--steps)\n"
     "  --log FILE.csv     writes step, loss, validation loss, rate and seconds, line by line\n"
     "  --plan             prints what a step communicates, with its bytes\n"
-    "  --prompt TEXT      what the sample goes on with (a new line)\n"
+    "  --prompt TEXT      text that the sample continues (a new line)\n"
     "  --sample N         bytes to generate at the end (200)\n"
     "  --temperature X    spread of the choice of each byte; 0: always the likeliest (0.8)\n"
     "  --top-k N          choose among the N likeliest bytes; 0: all (0)\n"

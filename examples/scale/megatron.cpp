@@ -198,8 +198,8 @@ constexpr configuration configurations[] = {
 /// Nodes of 8: tensors are sharded within one, batches and stages over the rest of it and over nodes. A kernel fuses
 /// the softmax of attention (section 4.2 of the first paper). PyTorch starts each pass from the host: its time, of 10,
 /// 15, 20 and so on microseconds, was chosen to fit every other one of vTrain's runs within a node. It changes none of
-/// the published runs. The weights of a round are read in
-/// place, and their gradients are added to those of earlier microbatches without the other rounds.
+/// the published runs. The weights of a round are read in place, and their gradients are added to those of earlier
+/// microbatches without the other rounds.
 constexpr cleave::machine node_by_node = [] {
   cleave::machine m = cleave::machines::a100.without_overlap();
   m.issue = 25e-6;

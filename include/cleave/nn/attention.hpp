@@ -145,8 +145,8 @@ namespace detail {
 
 /// Excluded sources have this score, so that their weights are 0.
 inline constexpr double excluded = -std::numeric_limits<double>::infinity();
-/// No score that is not excluded is below it. Next to it, as the largest one, the weights of a row without sources are 0
-/// too.
+/// Below all scores that are not excluded. If it is the largest score of a row, the row has no sources, and its
+/// weights are 0.
 inline constexpr double below_all = std::numeric_limits<float>::lowest();
 /// Divides by totals of weights; a total of 0 belongs to a row without sources, whose result is 0.
 constexpr value by_total(const value& x, const value& total) { return x / select(total == 0, 1, total); }

@@ -30,7 +30,7 @@ class tensor;
 
 namespace detail {
 
-/// In place of an iterator, from functions that are mistakes: it has all that a loop needs, and no concept of iterators.
+/// In place of an iterator, from functions that are mistakes: it has all that a loop needs, and is no iterator.
 template <class T>
 struct no_iterator {
   T& operator*() const { return *static_cast<T*>(nullptr); }
