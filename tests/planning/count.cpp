@@ -64,8 +64,8 @@ int main() {
                                  vision::head = 8,   vision::hidden = 64, vision::data = 2,   vision::model = 2};
   const sizes at = sizes_for(recorded, expected);
   graph g = counted("simplify", 20000, 27, [&] { return simplify(recorded); });
-  const choice chosen = counted("choose", 489000, 125, [&] { return choose(g, at, rule); });
-  const program made = counted("lower", 404000, 146, [&] { return lower(g, chosen, at, rule); });
+  const choice chosen = counted("choose", 494000, 135, [&] { return choose(g, at, rule); });
+  const program made = counted("lower", 404000, 147, [&] { return lower(g, chosen, at, rule); });
   std::printf("nodes %zu, steps %zu\n", g.nodes.size(), made.steps.size());
   if (!made.found.ok() || g.nodes.size() < 500) {
     std::puts("this is not the program that was counted");

@@ -35,12 +35,15 @@ struct flat_list {
   }
 };
 
+/// Where a kind is in a list, to which it is added if it is new.
 template <class Kind>
 constexpr std::uint32_t position_in(indexed_vector<Kind>& all, const Kind& own) {
-  std::uint32_t k = 0;
-  while (k < all.size() && !(all.at[k] == own)) ++k;
-  if (k == all.size()) all.push_back(own);
-  return k;
+  const Kind* const known = all.data();
+  const std::size_t count = all.size();
+  for (std::size_t k = 0; k < count; ++k)
+    if (known[k].hash == own.hash && known[k] == own) return static_cast<std::uint32_t>(k);
+  all.push_back(own);
+  return static_cast<std::uint32_t>(count);
 }
 
 /// The prices of taking values from one layout to another. The same prices come up in every layer, so each is computed
@@ -81,7 +84,7 @@ class reshard_cache {
 
   /// The kind of an exchange. A graph has many along the same maps: shifts of several fields, for example.
   constexpr std::uint32_t kind_of_exchange(const graph& g, const node& n) {
-    exchange_kind own{{}, n.type, {}};
+    exchange_kind own{std::uint64_t{n.maps} << 8 | static_cast<std::uint64_t>(n.type.rank), {}, n.type, {}};
     own.maps.append(g.maps.data() + n.first_map, g.maps.data() + n.first_map + n.maps);
     for (std::size_t k = 0; k < n.arity; ++k) own.taken.push_back(g.nodes[n.in[k]].type);
     return position_in(exchange_kinds_, own);
@@ -106,11 +109,10 @@ class reshard_cache {
     std::uint64_t hash;
     shape extents;
     std::int64_t element_bytes;
-    friend constexpr bool operator==(const shape_kind& a, const shape_kind& b) {
-      return a.hash == b.hash && a.element_bytes == b.element_bytes && a.extents == b.extents;
-    }
+    friend constexpr bool operator==(const shape_kind&, const shape_kind&) = default;
   };
   struct exchange_kind {
+    std::uint64_t hash;
     indexed_vector<dim_map> maps{};
     tensor_type made{};
     indexed_vector<tensor_type> taken{};
