@@ -114,9 +114,10 @@ constexpr void find_candidates(const cost_model& m, assignment& a, std::size_t v
     // Elements that are fetched may be taken from a copy that another reader needs.
     const std::size_t copies = (t & fetches_operands) == 0 ? 0 : find_copies(m, a, u, own);
     for (std::size_t i = 0; i < copies; ++i) {
-      strategy taken;
-      project(m, v, k, a.copies.at[i], taken);
-      if (valid(m, v, taken)) list.push_back(taken);
+      for (strategy taken : {a.chosen.at[v], strategy{}}) {
+        project(m, v, k, a.copies.at[i], taken);
+        if (valid(m, v, taken)) list.push_back(taken);
+      }
     }
   }
   const auto wanted = [&](layout l) {
