@@ -73,13 +73,14 @@ struct configuration {
   double tokens;
   const char* collectives;
 };
-constexpr const char
-    *replicated = "all_reduce 13",
-    *in_rounds = "all_gather 14, all_reduce 14, all_to_all 2, exchange 4, reduce_scatter 6",
-    *sharded = "all_gather 21, all_reduce 1, all_to_all 2, reduce_scatter 11",
-    *in_stages = "all_gather 2, all_reduce 13, exchange 3",
-    *in_contexts = "all_gather 16, all_reduce 14, all_to_all 2, exchange 4, reduce_scatter 8",
-    *in_few_contexts = "all_gather 15, all_reduce 14, all_to_all 2, collective_permute 1, exchange 5, reduce_scatter 8";
+constexpr const char *
+    replicated = "all_reduce 13",
+   *in_rounds = "all_gather 13, all_reduce 15, all_to_all 2, exchange 4, reduce_scatter 8",
+   *sharded = "all_gather 21, all_reduce 1, all_to_all 2, reduce_scatter 11",
+   *in_stages = "all_gather 2, all_reduce 13, exchange 3",
+   *in_contexts = "all_gather 17, all_reduce 15, all_to_all 3, exchange 4, reduce_scatter 8",
+   *in_pairs = "all_gather 15, all_reduce 15, all_to_all 2, exchange 4, reduce_scatter 10",
+   *in_few_contexts = "all_gather 14, all_reduce 15, all_to_all 2, collective_permute 1, exchange 5, reduce_scatter 10";
 constexpr configuration configurations[] = {
     {small, h100, fp8, 8, 128, 1, 1, 1, 1, 1, true, 14451,
      "all_gather 21, all_reduce 1, collective_permute 1, reduce_scatter 12"},
@@ -107,12 +108,12 @@ constexpr configuration configurations[] = {
     {large, gb200, mxfp8, 256, 1536, 1, 4, 16, 1, 8, false, 783, in_rounds},
     {large, gb200, nvfp4, 256, 1536, 1, 4, 16, 1, 4, false, 1083, in_rounds},
     {large, gb200, nvfp4, 256, 1536, 1, 4, 16, 1, 8, false, 1166, in_rounds},
-    {large, gb300, fp8, 256, 1536, 1, 2, 8, 2, 4, false, 1024, in_contexts},
+    {large, gb300, fp8, 256, 1536, 1, 2, 8, 2, 4, false, 1024, in_pairs},
     {large, gb300, fp8, 256, 1536, 1, 4, 8, 1, 4, false, 1048, in_rounds},
-    {large, gb300, mxfp8, 256, 1536, 1, 2, 8, 2, 4, false, 952, in_contexts},
+    {large, gb300, mxfp8, 256, 1536, 1, 2, 8, 2, 4, false, 952, in_pairs},
     {large, gb300, nvfp4, 256, 1536, 1, 4, 8, 1, 4, false, 1413, in_rounds},
     {large, gb200, fp8, 1 << 20, 1 << 19, 1, 4, 16, 1, 4, false, 0,
-     "all_gather 14, all_reduce 15, all_to_all 2, exchange 4, reduce_scatter 6"},
+     "all_gather 13, all_reduce 16, all_to_all 2, exchange 4, reduce_scatter 8"},
 };
 
 published::run run_of(const configuration& c) {

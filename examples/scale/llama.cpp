@@ -43,8 +43,8 @@ std::vector<published::run> runs() {
     const char* collectives;
   };
   constexpr const char *in_stages = "all_gather 2, all_reduce 13, exchange 4",
-                       *with_batches = "all_gather 11, all_reduce 15, all_to_all 2, exchange 2, reduce_scatter 5",
-                       *in_tensors = "all_gather 11, all_reduce 6, all_to_all 2, exchange 2, reduce_scatter 5";
+                       *with_batches = "all_gather 10, all_reduce 15, all_to_all 2, exchange 2, reduce_scatter 7",
+                       *in_tensors = "all_gather 10, all_reduce 6, all_to_all 2, exchange 2, reduce_scatter 7";
   constexpr measured all[] = {
       {1, 2, 4, 4, 0.8430, 1.0746, in_stages},
       {2, 1, 4, 4, 0.7255, 0.9073, with_batches},
@@ -56,7 +56,7 @@ std::vector<published::run> runs() {
       {8, 1, 1, 8, 0.5567, 0.4881, in_tensors},
       {1, 2, 4, 32, 5.4365, 7.0464, "all_gather 2, all_reduce 13, exchange 3"},
       {2, 1, 4, 32, 5.3765, 6.6041,
-       "all_gather 11, all_reduce 16, all_to_all 2, collective_permute 1, exchange 1, reduce_scatter 6"},
+       "all_gather 10, all_reduce 16, all_to_all 2, collective_permute 1, exchange 1, reduce_scatter 8"},
       {4, 1, 2, 32, 2.9646, 3.4554, with_batches},
       {8, 1, 1, 32, 2.0737, 1.9018, in_tensors}};
   std::vector<published::run> made;
@@ -65,9 +65,12 @@ std::vector<published::run> runs() {
       const bool is_large = of.width == large.width;
       const std::string name = std::string(of.name) + ", " + std::to_string(m.microbatches) + " microbatches, " +
                                std::to_string(m.t) + " x " + std::to_string(m.p) + " x " + std::to_string(m.d);
-      // With 4 microbatches each stage of the 405B gathers one value more.
-      const char* expected = is_large && m.p == 2 && m.microbatches == 4 ? "all_gather 3, all_reduce 13, exchange 4"
-                                                                         : m.collectives;
+      // Of the 405B, each stage gathers one value more with 4 microbatches, and other values move with 8 devices for
+      // tensors.
+      const char* expected = m.collectives;
+      if (is_large && m.p == 2 && m.microbatches == 4) expected = "all_gather 3, all_reduce 13, exchange 4";
+      if (is_large && m.t == 8)
+        expected = "all_gather 12, all_reduce 6, all_to_all 1, collective_permute 2, exchange 2, reduce_scatter 5";
       made.push_back(
           run(name, of, {m.t, 1, m.p, m.d}, 4096, m.microbatches, is_large ? m.of_405b : m.of_70b, expected));
     }
@@ -77,19 +80,20 @@ std::vector<published::run> runs() {
     double seconds;
     const char* collectives;
   };
-  constexpr const char *in_fours = "all_gather 23, all_reduce 11, all_to_all 4, exchange 2, reduce_scatter 6",
+  constexpr const char *in_fours = "all_gather 22, all_reduce 11, all_to_all 9, exchange 2, reduce_scatter 9",
+                       *large_in_fours = "all_gather 22, all_reduce 11, all_to_all 7, exchange 2, reduce_scatter 8",
                        *in_longer_fours =
-                           "all_gather 24, all_reduce 11, all_to_all 4, collective_permute 1, exchange 2, "
-                           "reduce_scatter 4",
+                           "all_gather 25, all_reduce 11, all_to_all 9, collective_permute 1, exchange 2, "
+                           "reduce_scatter 7",
                        *in_eights =
-                           "all_gather 7, all_reduce 8, all_to_all 4, collective_permute 1, exchange 1, "
-                           "reduce_scatter 1",
+                           "all_gather 4, all_reduce 8, all_to_all 9, collective_permute 4, exchange 1, "
+                           "reduce_scatter 4",
                        *in_longer_eights =
-                           "all_gather 7, all_reduce 8, all_to_all 4, collective_permute 2, exchange 1, "
-                           "reduce_scatter 1";
+                           "all_gather 4, all_reduce 8, all_to_all 9, collective_permute 5, exchange 1, "
+                           "reduce_scatter 4";
   const measured_long all_long[] = {{small, 2, 4, 32768, 1.7580, in_fours},
                                     {small, 1, 8, 32768, 1.7681, in_eights},
-                                    {large, 2, 4, 32768, 1.9847, in_fours},
+                                    {large, 2, 4, 32768, 1.9847, large_in_fours},
                                     {large, 1, 8, 32768, 2.0036, in_eights},
                                     {small, 2, 4, 131072, 11.3157, in_longer_fours},
                                     {small, 1, 8, 131072, 11.3019, in_longer_eights},
@@ -99,7 +103,7 @@ std::vector<published::run> runs() {
                            " x " + std::to_string(m.c),
                        m.of, {m.t, m.c, 1, 1}, m.length, 4, m.seconds, m.collectives));
   made.push_back(run("405B on 1048576", whole, {8, 1, 2, 1 << 16}, 4096, 8, 0,
-                     "all_gather 15, all_reduce 16, all_to_all 2, exchange 4, reduce_scatter 5"));
+                     "all_gather 16, all_reduce 16, all_to_all 1, collective_permute 2, exchange 4, reduce_scatter 5"));
   return made;
 }
 

@@ -154,15 +154,15 @@ struct configuration {
   }
 };
 constexpr const char *in_tensors = "all_gather 4, all_reduce 23, all_to_all 2, exchange 1",
-                     *in_few_stages = "all_gather 9, all_reduce 21, exchange 4, reduce_scatter 5",
+                     *in_few_stages = "all_gather 9, all_reduce 21, exchange 4, reduce_scatter 4",
                      *in_some_stages =
                          "all_gather 8, all_reduce 22, collective_permute 2, exchange 4, "
-                         "reduce_scatter 4",
-                     *in_stages = "all_gather 10, all_reduce 21, all_to_all 2, exchange 3, reduce_scatter 4",
-                     *in_one_batch = "all_gather 10, all_reduce 10, all_to_all 2, exchange 3, reduce_scatter 4",
+                         "reduce_scatter 3",
+                     *in_stages = "all_gather 10, all_reduce 21, all_to_all 2, exchange 2, reduce_scatter 3",
+                     *in_one_batch = "all_gather 10, all_reduce 10, all_to_all 2, exchange 2, reduce_scatter 3",
                      *selective =
-                         "all_gather 11, all_reduce 11, all_to_all 2, collective_permute 1, exchange 3, "
-                         "reduce_scatter 6";
+                         "all_gather 11, all_reduce 11, all_to_all 2, collective_permute 1, exchange 2, "
+                         "reduce_scatter 5";
 constexpr configuration configurations[] = {
     {"1.7B", 24, 2304, 24, 16, 512, 1, 1, 32, 137, 0, "all_reduce 16"},
     {"3.6B", 30, 3072, 32, 16, 512, 2, 1, 32, 138, 0, in_tensors},
@@ -183,13 +183,13 @@ constexpr configuration configurations[] = {
     {"22B on 8", 48, 6144, 64, 4, 4, 8, 1, 1, 0, 1.42, "all_gather 4, all_reduce 7, all_to_all 2, exchange 1", 1, false,
      true},
     {"175B on 64, 3 rounds", 96, 12288, 96, 1, 64, 8, 8, 1, 0, 18.13,
-     "all_gather 8, all_reduce 11, collective_permute 2, exchange 4, reduce_scatter 4", 3, false, true},
+     "all_gather 8, all_reduce 11, collective_permute 2, exchange 4, reduce_scatter 3", 3, false, true},
     {"530B on 280, 3 rounds", 105, 20480, 128, 1, 280, 8, 35, 1, 0, 49.05, in_one_batch, 3, false, true},
     {"1T on 512", 128, 25600, 160, 1, 512, 8, 64, 1, 0, 94.42, in_one_batch, 1, false, true},
     {"22B on 8, selective", 48, 6144, 64, 4, 4, 8, 1, 1, 0, 1.10,
      "all_gather 11, all_reduce 10, all_to_all 4, exchange 2, reduce_scatter 4", 1, true, true},
     {"175B on 64, 3 rounds, selective", 96, 12288, 96, 1, 64, 8, 8, 1, 0, 13.75,
-     "all_gather 9, all_reduce 12, collective_permute 2, exchange 5, reduce_scatter 5", 3, true, true},
+     "all_gather 9, all_reduce 12, collective_permute 2, exchange 5, reduce_scatter 4", 3, true, true},
     {"530B on 280, 3 rounds, selective", 105, 20480, 128, 1, 280, 8, 35, 1, 0, 37.83, selective, 3, true, true},
     {"1T on 512, selective", 128, 25600, 160, 1, 512, 8, 64, 1, 0, 71.49, selective, 1, true, true},
     {"1T on 1048576", 128, 25600, 160, 1, 1 << 20, 8, 64, 2048, 0, 0, in_stages},
