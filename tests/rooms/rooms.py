@@ -74,7 +74,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
     "version": 50, "base": 1900, "mesh": 300, "layout": 1370, "type": 450, "graph": 1750, "ops": 1690, "record": 1050,
-    "cost": 2570, "program": 2560, "rules": 2360, "autodiff": 550, "expr": 3970, "propagate": 250, "plan": 7150,
+    "cost": 2570, "program": 2560, "rules": 2360, "autodiff": 550, "expr": 3980, "propagate": 250, "plan": 7150,
     "study": 2610, "simulate": 1860, "storage": 1600, "comm": 3850, "node": 940, "watch": 350, "kernels": 3840, "distributed": 1300, "grid": 200, "execute": 4530, "checked": 710,
     "shards": 50, "object": 150, "tensor": 2050, "redistribute": 1590, "files": 1630, "cleave": 50,
 }
@@ -83,7 +83,7 @@ APPLICATION_BUDGET = 3000
 # includes. And behind interfaces, which the core names at one place each: the transport
 # and the watch that grid.hpp gives to a grid, and the checks that tensor/call.hpp gives to a call.
 NOT_IN_CORE = [*APPLICATIONS, "redistribute", "study", "simulate", "files", "object", "shards", "node", "watch", "checked"]
-CORE_BUDGET = 44994
+CORE_BUDGET = 44999
 
 PASSES = ["cost", "program", "propagate", "plan", "study", "comm", "distributed", "execute", "checked", "tensor", "redistribute"]
 FORM = {"input", "constant", "identity", "carry", "loop_slice", "loop_yield", "loop_result", "loop_stack", "trip_count", "break_if"}

@@ -9,6 +9,7 @@
 #include <cleave/layout/moved.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace cleave { inline namespace v0 {
 
@@ -92,12 +93,11 @@ constexpr needed_indices needed_of_window(const exchange_part& p, const dim_map&
   needed_indices n;
   indexed_vector<index_run> runs;
   const auto count = [&] {
-    for (const index_run& r : distinct_sources(std::move(runs))) {
+    for (const index_run& r : distinct_sources(std::exchange(runs, {}))) {
       n.all += r.count;
       n.here += within(r, own).count;
       if (dim.extent > 0) n.owners += dim.owners(blocks, r.from, r.from + (r.count - 1) * r.from_step);
     }
-    runs.clear();
   };
   for (std::int64_t w = 0; w < (window ? s[m.window] : 1); ++w) {
     for (const index_run& r : runs_of(bound(m, s, w), wanted)) runs.push_back(r);

@@ -30,9 +30,14 @@ constexpr recorder* recorder_of(A& a) {
   return in;
 }
 
-/// Whether a function makes a value of one leaf of each aggregate.
 template <class>
-using leaf_of = value;
+struct leaf {
+  using type = value;
+};
+/// The leaf of any aggregate. nvcc replaces an alias that does not depend on its parameter, and expands no pack of it.
+template <class A>
+using leaf_of = typename leaf<A>::type;
+/// Whether a function makes a value of one leaf of each aggregate.
 template <class F, class... Others>
 concept maps_leaves = requires(F& f, const value& own, Others&... others) { value(f(own, others...)); };
 template <class A>
