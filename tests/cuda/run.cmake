@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Builds EXAMPLES of the project in SOURCE for CUDA below WORK, as one source, of which all programs have the code. In each program there
-# must be device code, and the names of Cleave's kernels by which the CUDA run time finds them there, with those of each example.
+# must be device code, and in the first the names by which the CUDA run time finds Cleave's kernels of all examples.
 
 function(run what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -29,13 +29,15 @@ foreach(example IN LISTS examples)
   if(NOT sections MATCHES "\\.nv_fatbin")
     message(FATAL_ERROR "${program} has no device code")
   endif()
-  file(STRINGS "${program}" kernels REGEX "cuda_parallel_launch.*cleave")
-  list(LENGTH kernels count)
-  message("${example}: ${count} names of kernels of Cleave")
-  # Fields and their neighbours; sparse matrices, sums; look-ups and their gradients, products.
-  foreach(kernel map_flat box_functor multiply_vector fold_flat gather_on_device add_sorted small_gemm)
-    if(NOT kernels MATCHES "${kernel}")
-      message(FATAL_ERROR "${program} has no kernel ${kernel} of Cleave")
-    endif()
-  endforeach()
+endforeach()
+list(GET examples 0 example)
+set(program "${WORK}/examples/${example}")
+file(STRINGS "${program}" kernels REGEX "cuda_parallel_launch.*cleave")
+list(LENGTH kernels count)
+message("${example}: ${count} names of kernels of Cleave")
+# Fields and their neighbours; sparse matrices, sums; look-ups and their gradients, products.
+foreach(kernel map_flat box_functor multiply_vector fold_flat gather_on_device add_sorted small_gemm)
+  if(NOT kernels MATCHES "${kernel}")
+    message(FATAL_ERROR "${program} has no kernel ${kernel} of Cleave")
+  endif()
 endforeach()

@@ -17,7 +17,8 @@ constexpr cleave::function loss([](auto w, auto x) {
   const auto score = dot(x, w, embed); // here
   return sum(tanh(score), batch);
 });
-constexpr auto plan = cleave::plan<Slope(Shared, X)>(cleave::grad(loss), cleave::without<cleave::kind::all_reduce>{});
+constexpr cleave::without<cleave::kind::all_reduce> contract;
+constexpr auto plan = cleave::plan<Slope(Shared, X)>(cleave::grad(loss), contract);
 static_assert(plan.count(cleave::kind::all_reduce) == 0);
 
 int main() {}

@@ -12,7 +12,8 @@ using Tokens = cleave::abstract<float, mesh(batch / data, embed / model)>;
 using Router = cleave::abstract<float, mesh(embed / model, hidden)>;
 using Gates = cleave::abstract<float, mesh(batch / data, hidden)>;
 constexpr cleave::function f([](auto x, auto router) {
-  const auto scores = reshard(dot(x, router, embed), mesh(batch / data, hidden, cleave::unreduced(model)));
+  constexpr auto where = mesh(batch / data, hidden, cleave::unreduced(model));
+  const auto scores = reshard(dot(x, router, embed), where);
   return softmax(scores, hidden); // here
 });
 constexpr auto plan = cleave::plan<Gates(Tokens, Router)>(f);

@@ -9,7 +9,8 @@
 using namespace fail_test;
 
 constexpr cleave::function f([](auto x, auto h) {
-  return std::get<0>(cleave::tree_map_by_name([](auto a) { return 2.0f * a; }, std::tuple(x, h))); // here
+  const std::tuple weights(x, h);
+  return std::get<0>(tree_map_by_name([](auto a) { return 2.0f * a; }, weights)); // here
 });
 constexpr auto plan = cleave::plan<X(X, H)>(f);
 static_assert(plan.collectives() == 0);

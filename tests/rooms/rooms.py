@@ -73,7 +73,7 @@ WITHOUT_RUNTIME = ["base", "mesh", "layout", "type", "graph", "ops", "record", "
 # The most lines of a room. Whoever needs more deletes what the new lines replace, or raises the number in the same commit and says in
 # its message what the lines buy. A number that is far above its room is lowered.
 BUDGET = {
-    "version": 50, "base": 1900, "mesh": 300, "layout": 1370, "type": 450, "graph": 1750, "ops": 1690, "record": 1050,
+    "version": 50, "base": 1910, "mesh": 300, "layout": 1370, "type": 450, "graph": 1750, "ops": 1690, "record": 1050,
     "cost": 2570, "program": 2560, "rules": 2360, "autodiff": 550, "expr": 3980, "propagate": 250, "plan": 7150,
     "study": 2610, "simulate": 1860, "storage": 1600, "comm": 3850, "node": 940, "watch": 350, "kernels": 3840, "distributed": 1300, "grid": 200, "execute": 4530, "checked": 710,
     "shards": 50, "object": 150, "tensor": 2050, "redistribute": 1590, "files": 1630, "cleave": 50,

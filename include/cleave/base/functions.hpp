@@ -41,6 +41,13 @@ struct anything {
   constexpr anything(const T&) {}
   constexpr anything(std::initializer_list<std::int64_t>) {}
 };
+/// In place of an iterator, from functions that are mistakes: it has all that a loop needs, and is no iterator.
+template <class T>
+struct no_iterator {
+  T& operator*() const { return *static_cast<T*>(nullptr); }
+  void operator++() {}
+  bool operator!=(const no_iterator&) const { return false; }
+};
 
 } // namespace detail
 

@@ -29,14 +29,6 @@ template <class T, auto Layout>
 class tensor;
 
 namespace detail {
-
-/// In place of an iterator, from functions that are mistakes: it has all that a loop needs, and is no iterator.
-template <class T>
-struct no_iterator {
-  T& operator*() const { return *static_cast<T*>(nullptr); }
-  void operator++() {}
-  bool operator!=(const no_iterator&) const { return false; }
-};
 template <class T, class Sharding>
 struct tensor_of_sharding {
   using type = tensor<T, Sharding{}>;
